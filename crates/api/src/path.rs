@@ -1,0 +1,95 @@
+//! Where in an object something is: the path that errors, the corpus and `prewarm lint` share.
+
+use std::fmt;
+
+/// One step down from an object or list to something inside it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    /// A field of an object, or a key of a map.
+    Field(String),
+    /// A place in a list, counted from zero.
+    Index(usize),
+}
+
+/// The way from the root of an object to one of its values, such as `spec.images[3]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldPath(Vec<Step>);
+
+impl FieldPath {
+    /// The object itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The steps from the root on.
+    pub fn steps(&self) -> &[Step] {
+        &self.0
+    }
+
+    /// The path of a field or map key of the value at this path.
+    #[must_use]
+    pub fn field(&self, name: impl Into<String>) -> Self {
+        self.then(Step::Field(name.into()))
+    }
+
+    /// The path of a list item of the value at this path.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        self.then(Step::Index(index))
+    }
+
+    /// The path of what stands below this one at a dotted path such as `template.spec`; empty means itself.
+    #[must_use]
+    pub fn below(&self, dotted: &str) -> Self {
+        dotted.split('.').filter(|name| !name.is_empty()).fold(self.clone(), |path, name| path.field(name))
+    }
+
+    /// The path of what holds this value; the root holds itself.
+    #[must_use]
+    pub fn parent(&self) -> Self {
+        let mut steps = self.0.clone();
+        steps.pop();
+        Self(steps)
+    }
+
+    fn then(&self, step: Step) -> Self {
+        let mut steps = Vec::with_capacity(self.0.len() + 1);
+        steps.extend_from_slice(&self.0);
+        steps.push(step);
+        Self(steps)
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Index(index) => write!(f, "[{index}]")?,
+                // A key that itself has dots or brackets could not be told from several steps.
+                Step::Field(name) if name.is_empty() || name.contains(['.', '[', ']', '/', ':']) => {
+                    write!(f, "[{name}]")?;
+                }
+                Step::Field(name) if position == 0 => f.write_str(name)?,
+                Step::Field(name) => write!(f, ".{name}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_as_the_server_prints_it() {
+        let path = FieldPath::root().field("spec").field("images").index(3);
+        assert_eq!(path.to_string(), "spec.images[3]");
+    }
+
+    #[test]
+    fn a_map_key_with_dots_stands_in_brackets() {
+        let path = FieldPath::root().below("spec.images").field("reg.example:5000/a").field("tags").index(0);
+        assert_eq!(path.to_string(), "spec.images[reg.example:5000/a].tags[0]");
+    }
+}
