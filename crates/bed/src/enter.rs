@@ -1,0 +1,127 @@
+//! Gets a test binary into a bed.
+//!
+//! ```text
+//! test binary (outside) ── waits, then sweeps cgroups
+//!   └─ setpriv → unshare ── dies with the one above
+//!        └─ test binary again, process 1 of the bed ── dies with the one above, and the whole bed with it
+//! ```
+//!
+//! Each process asks the kernel to be killed when its parent dies. So whoever is killed first, all below are gone.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{self, Command, ExitStatus, Stdio};
+
+use rustix::process::{Signal, geteuid, set_parent_process_death_signal};
+use thiserror::Error;
+
+use crate::commands;
+use crate::programs::{self, MODULES, NotBuilt};
+use crate::{cgroups, inside};
+
+/// Holds the bed's name; only set inside one.
+pub const BED_VARIABLE: &str = "PREWARM_BED";
+
+/// What the bed must not inherit: proxies would be asked for addresses that exist inside only, and a developer's own
+/// cluster is nothing that a test may touch.
+const FORGOTTEN: &[&str] = &[
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "KUBECONFIG",
+];
+
+/// Why no bed can be made on this machine.
+#[derive(Debug, Error)]
+pub enum Unavailable {
+    #[error("it needs root")]
+    NotRoot,
+    #[error("`{command}` is missing: install the package {package}")]
+    MissingCommand { command: &'static str, package: &'static str },
+    #[error("this machine does not let root make namespaces ({message})")]
+    NotPermitted { message: String },
+    #[error(transparent)]
+    MissingProgram(#[from] NotBuilt),
+}
+
+/// Makes sure that the rest of the program runs inside a bed.
+///
+/// Inside it returns. Outside it starts the same program with the same arguments inside a bed, waits for its end,
+/// and exits as it did: nothing after this call runs outside.
+pub fn enter() -> Result<(), Unavailable> {
+    if is_inside() {
+        inside::prepare();
+        return Ok(());
+    }
+    check()?;
+    let prefix = child_prefix();
+    cgroups::sweep_stale(&prefix);
+    let bed = format!("{prefix}{}", process::id());
+    let status = run(&bed);
+    cgroups::sweep(&bed);
+    process::exit(exit_code(status));
+}
+
+/// Whether this process already runs in a bed.
+///
+/// The variable alone would not do: a bed inside a bed is started by a process that has it set.
+pub fn is_inside() -> bool {
+    process::id() == 1 && env::var_os(BED_VARIABLE).is_some()
+}
+
+/// Says what this machine lacks for a bed.
+pub fn check() -> Result<(), Unavailable> {
+    if !geteuid().is_root() {
+        return Err(Unavailable::NotRoot);
+    }
+    if let Some(command) = commands::missing().first() {
+        return Err(Unavailable::MissingCommand { command: command.name, package: command.package });
+    }
+    for program in MODULES.iter().flat_map(|module| module.programs) {
+        programs::locate(program.name)?;
+    }
+    let trial = unshare().arg("true").stdin(Stdio::null()).output();
+    match trial {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(Unavailable::NotPermitted { message: one_line(&output.stderr) }),
+        Err(error) => Err(Unavailable::NotPermitted { message: error.to_string() }),
+    }
+}
+
+fn run(bed: &str) -> ExitStatus {
+    // Killed with whoever runs the tests. There is nothing to do about a failure: the bed then merely ends by itself.
+    let _kept_alive = set_parent_process_death_signal(Some(Signal::KILL));
+    let binary = env::current_exe().expect("a running program has a path");
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    let mut command = unshare();
+    command.arg(binary).args(arguments).env(BED_VARIABLE, bed).env("TMPDIR", inside::TEMPORARY);
+    for variable in FORGOTTEN {
+        command.env_remove(variable);
+    }
+    command.status().expect("unshare was started a moment ago")
+}
+
+fn unshare() -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc"]);
+    command.args(["--kill-child=KILL", "--"]);
+    command
+}
+
+/// What the names of beds started from here begin with.
+fn child_prefix() -> String {
+    let mut prefix = String::from("prewarm-");
+    if let Ok(bed) = env::var(BED_VARIABLE) {
+        prefix.clear();
+        write!(prefix, "{bed}.").expect("writing to a string cannot fail");
+    }
+    prefix
+}
+
+fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+fn one_line(stderr: &[u8]) -> String {
+    String::from_utf8_lossy(stderr).trim().replace('\n', "; ")
+}

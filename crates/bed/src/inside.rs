@@ -1,0 +1,64 @@
+//! The inside of a bed: a file system that vanishes with it and a network of its own.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use rustix::mount::{MountFlags, mount};
+
+/// Everything that is written in a bed lies below this directory, in memory.
+pub const DIRECTORY: &str = "/run/bed";
+
+/// Temporary files of the tests themselves.
+pub const TEMPORARY: &str = "/run/tmp";
+
+/// The bridge that joins the test and its nodes, and its address.
+pub const BRIDGE: &str = "br0";
+pub const BRIDGE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+
+/// How many bits of an address name the bed's network.
+pub const PREFIX_LENGTH: u8 = 16;
+
+/// Furnishes the bed around this process. It must run before anything else in it does.
+///
+/// # Panics
+/// When the kernel refuses, because then no test could mean anything.
+pub fn prepare() {
+    furnish().unwrap_or_else(|error| panic!("cannot furnish the bed: {error:#}"));
+}
+
+fn furnish() -> anyhow::Result<()> {
+    // Over all of /run: that directory exists everywhere, so no empty mount point stays on the machine, and the
+    // sockets and network namespaces of the machine's own programs are out of reach.
+    mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), c"mode=755").context("mounting /run")?;
+    for directory in [DIRECTORY, TEMPORARY, "/run/netns"] {
+        fs::create_dir_all(directory).with_context(|| format!("creating {directory}"))?;
+    }
+    configure_network(&format!(
+        "link set lo up\n\
+         link add {BRIDGE} type bridge\n\
+         addr add {BRIDGE_ADDRESS}/{PREFIX_LENGTH} dev {BRIDGE}\n\
+         link set {BRIDGE} up\n"
+    ))
+}
+
+/// Runs lines of `ip` commands; the first that fails is the error.
+pub fn configure_network(lines: &str) -> anyhow::Result<()> {
+    let mut command = Command::new("ip");
+    command.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("starting ip")?;
+    child.stdin.take().expect("its input is a pipe").write_all(lines.as_bytes()).context("talking to ip")?;
+    let output = child.wait_with_output().context("waiting for ip")?;
+    ensure!(output.status.success(), "ip: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// A fresh directory of the bed.
+pub fn directory(name: &str) -> anyhow::Result<PathBuf> {
+    let path = Path::new(DIRECTORY).join(name);
+    fs::create_dir_all(&path).with_context(|| format!("creating {}", path.display()))?;
+    Ok(path)
+}

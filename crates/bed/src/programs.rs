@@ -1,0 +1,215 @@
+//! The pinned programs of a real cluster, and where they lie.
+//!
+//! Each [`Module`] is a folder under `tools/` with a `go.mod` that names the version and a `go.sum` that fixes every
+//! byte. `cargo xtask tools` builds them into a per-user cache; this module only says where.
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// A directory of existing programs to use instead of the cache.
+pub const TOOLS_VARIABLE: &str = "PREWARM_TOOLS";
+
+/// The same for what `setup-envtest` downloads; it holds etcd, kube-apiserver and kubectl only.
+pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// One Go module and the programs that are built from it in one go.
+pub struct Module {
+    /// The folder under `tools/`.
+    pub name: &'static str,
+    /// The module whose version stands for all of its programs.
+    pub path: &'static str,
+    pub programs: &'static [Program],
+    /// The Go package whose `gitVersion` variables are set by the linker. Without them Kubernetes says it is v0.0.0,
+    /// and clients that compare versions draw the wrong conclusions.
+    pub version_package: Option<&'static str>,
+    pub go_mod: &'static str,
+    pub go_sum: &'static str,
+}
+
+/// One executable.
+pub struct Program {
+    pub name: &'static str,
+    /// The Go package of its `main`.
+    pub package: &'static str,
+}
+
+/// Every pinned module, the slowest build first.
+pub const MODULES: &[Module] = &[
+    Module {
+        name: "kubernetes",
+        path: "k8s.io/kubernetes",
+        programs: &[
+            Program { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
+            Program { name: "kube-controller-manager", package: "k8s.io/kubernetes/cmd/kube-controller-manager" },
+            Program { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
+        ],
+        version_package: Some("k8s.io/component-base/version"),
+        go_mod: include_str!("../../../tools/kubernetes/go.mod"),
+        go_sum: include_str!("../../../tools/kubernetes/go.sum"),
+    },
+    Module {
+        name: "containerd",
+        path: "github.com/containerd/containerd/v2",
+        programs: &[
+            Program { name: "containerd", package: "github.com/containerd/containerd/v2/cmd/containerd" },
+            Program {
+                name: "containerd-shim-runc-v2",
+                package: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+            },
+            Program { name: "ctr", package: "github.com/containerd/containerd/v2/cmd/ctr" },
+        ],
+        version_package: None,
+        go_mod: include_str!("../../../tools/containerd/go.mod"),
+        go_sum: include_str!("../../../tools/containerd/go.sum"),
+    },
+    Module {
+        name: "registry",
+        path: "github.com/distribution/distribution/v3",
+        programs: &[Program {
+            name: "registry",
+            package: "github.com/distribution/distribution/v3/cmd/registry",
+        }],
+        version_package: None,
+        go_mod: include_str!("../../../tools/registry/go.mod"),
+        go_sum: include_str!("../../../tools/registry/go.sum"),
+    },
+    Module {
+        name: "etcd",
+        path: "go.etcd.io/etcd/server/v3",
+        programs: &[Program { name: "etcd", package: "go.etcd.io/etcd/server/v3" }],
+        version_package: None,
+        go_mod: include_str!("../../../tools/etcd/go.mod"),
+        go_sum: include_str!("../../../tools/etcd/go.sum"),
+    },
+];
+
+impl Module {
+    /// The pinned version without its `v`, as `go.mod` has it.
+    pub fn version(&self) -> &'static str {
+        self.go_mod
+            .lines()
+            .filter_map(|line| line.trim().trim_start_matches("require ").strip_prefix(self.path))
+            .find_map(|rest| rest.strip_prefix(" v"))
+            .and_then(|rest| rest.split_whitespace().next())
+            .expect("go.mod requires the module that it pins")
+    }
+
+    /// The oldest Go release that can build it.
+    pub fn go_version(&self) -> &'static str {
+        self.go_mod
+            .lines()
+            .find_map(|line| line.strip_prefix("go "))
+            .expect("go.mod names the Go release that it needs")
+    }
+
+    /// The cache folder of its programs. Any change of a pin, of a program or of the linker flags is a new folder.
+    pub fn folder(&self) -> String {
+        let mut recipe = Sha256::new();
+        recipe.update(self.go_mod);
+        recipe.update(self.go_sum);
+        recipe.update(self.linker_flags());
+        for program in self.programs {
+            recipe.update(program.package);
+        }
+        let mut folder = format!("{}-{}-", self.name, self.version());
+        for byte in &recipe.finalize()[..5] {
+            write!(folder, "{byte:02x}").expect("writing to a string cannot fail");
+        }
+        folder
+    }
+
+    /// Strips symbols, and stamps the version where a program reports it.
+    pub fn linker_flags(&self) -> String {
+        let mut flags = String::from("-s -w");
+        if let Some(package) = self.version_package {
+            let version = self.version();
+            let mut numbers = version.split('.');
+            let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+            for (variable, value) in
+                [("gitVersion", format!("v{version}").as_str()), ("gitMajor", major), ("gitMinor", minor)]
+            {
+                write!(flags, " -X {package}.{variable}={value}").expect("writing to a string cannot fail");
+            }
+        }
+        flags
+    }
+
+    /// Whether each of its programs exists where [`locate`] looks.
+    pub fn is_present(&self) -> bool {
+        self.programs.iter().all(|program| locate(program.name).is_ok())
+    }
+}
+
+/// A pinned program that exists nowhere.
+#[derive(Debug, Error)]
+#[error("{program} is not built: run `cargo xtask tools`, or let {TOOLS_VARIABLE} name a directory that has it")]
+pub struct NotBuilt {
+    pub program: String,
+}
+
+/// The path of a pinned program: in `PREWARM_TOOLS`, in `KUBEBUILDER_ASSETS`, or in the cache, in that order.
+pub fn locate(program: &str) -> Result<PathBuf, NotBuilt> {
+    let given = [TOOLS_VARIABLE, ENVTEST_VARIABLE].into_iter().filter_map(env::var_os).map(PathBuf::from);
+    let cached = MODULES
+        .iter()
+        .filter(|module| module.programs.iter().any(|candidate| candidate.name == program))
+        .map(|module| cache_directory().join(module.folder()));
+    first_with(program, given.chain(cached)).ok_or_else(|| NotBuilt { program: program.to_owned() })
+}
+
+fn first_with(program: &str, mut directories: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    directories.find_map(|directory| Some(directory.join(program)).filter(|path| path.is_file()))
+}
+
+/// Where built programs are kept, one folder per module and pin.
+pub fn cache_directory() -> PathBuf {
+    let absolute = |variable| env::var_os(variable).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+        .unwrap_or_else(|| Path::new("/var/cache").to_owned())
+        .join("prewarm/tools")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn versions_come_from_the_pinned_modules() {
+        let versions: Vec<_> = MODULES.iter().map(|module| (module.name, module.version())).collect();
+        assert_eq!(
+            versions,
+            [("kubernetes", "1.34.4"), ("containerd", "2.2.0"), ("registry", "3.0.0"), ("etcd", "3.6.5")]
+        );
+    }
+
+    #[test]
+    fn kubernetes_is_told_its_version() {
+        let flags = MODULES[0].linker_flags();
+        assert!(flags.contains("version.gitVersion=v1.34.4 "), "{flags}");
+        assert!(flags.ends_with("version.gitMinor=34"), "{flags}");
+    }
+
+    #[test]
+    fn folders_differ_and_name_the_version() {
+        let folders: BTreeSet<_> = MODULES.iter().map(Module::folder).collect();
+        assert_eq!(folders.len(), MODULES.len());
+        assert!(folders.iter().any(|folder| folder.starts_with("etcd-3.6.5-")), "{folders:?}");
+    }
+
+    #[test]
+    fn the_first_directory_that_has_a_program_wins() {
+        let [empty, full] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        fs::write(full.path().join("etcd"), "").unwrap();
+        let directories = || [empty.path().to_owned(), full.path().to_owned()].into_iter();
+        assert_eq!(first_with("etcd", directories()), Some(full.path().join("etcd")));
+        assert_eq!(first_with("kubectl", directories()), None);
+    }
+}
