@@ -1,0 +1,35 @@
+//! The CustomResourceDefinitions of all seven kinds, made from the Rust types and the table of rules.
+//!
+//! A type gives names, fields, docs, bounds and defaults; `rule` gives the CEL rules. What stands here is only
+//! how the two become one file that a Kubernetes from 1.30 on takes.
+
+mod assemble;
+
+use std::sync::OnceLock;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+use crate::{kruise, ofen};
+
+/// All seven definitions, in the order in which they are listed everywhere.
+pub fn all() -> &'static [CustomResourceDefinition] {
+    static ALL: OnceLock<Vec<CustomResourceDefinition>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let both = &["v1alpha1", "v1beta1"];
+        vec![
+            assemble::definition(&kruise::ImagePullJob::crd(), both),
+            assemble::definition(&kruise::ImageListPullJob::crd(), both),
+            assemble::definition(&kruise::NodeImage::crd(), both),
+            assemble::definition(&kruise::AdvancedCronJob::crd(), both),
+            assemble::definition(&kruise::BroadcastJob::crd(), both),
+            assemble::definition(&ofen::ImagePrefetch::crd(), &["v1"]),
+            assemble::definition(&ofen::NodeImageSet::crd(), &["v1"]),
+        ]
+    })
+}
+
+/// The file name of a definition, as in `deploy/crds`.
+pub fn file_name(crd: &CustomResourceDefinition) -> String {
+    format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural)
+}

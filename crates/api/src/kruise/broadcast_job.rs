@@ -1,0 +1,261 @@
+//! BroadcastJob: one pod on every fitting node.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::CustomResource;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::CompletionPolicy;
+
+/// The default parallelism: every node at once.
+pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
+
+/// Which pod runs on every fitting node, how many at a time, and when the job ends.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "apps.kruise.io",
+    version = "v1beta1",
+    kind = "BroadcastJob",
+    plural = "broadcastjobs",
+    shortname = "bcj",
+    namespaced,
+    status = "BroadcastJobStatus",
+    derive = "PartialEq",
+    doc = "BroadcastJob runs one pod to its end on every node that fits, also on nodes that join later.",
+    printcolumn(
+        name = "Desired",
+        type_ = "integer",
+        description = "Nodes that should run the pod.",
+        json_path = ".status.desired"
+    ),
+    printcolumn(
+        name = "Active",
+        type_ = "integer",
+        description = "Pods that are running.",
+        json_path = ".status.active"
+    ),
+    printcolumn(
+        name = "Succeeded",
+        type_ = "integer",
+        description = "Pods that ended well.",
+        json_path = ".status.succeeded"
+    ),
+    printcolumn(
+        name = "Failed",
+        type_ = "integer",
+        description = "Pods that failed.",
+        json_path = ".status.failed"
+    ),
+    printcolumn(
+        name = "AGE",
+        type_ = "date",
+        description = "Time since the job was made.",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct BroadcastJobSpec {
+    /// How many pods may run at the same time: a number such as 10, or a percentage of the fitting nodes such
+    /// as `25%`, rounded up. Defaults to 2147483647, which means all at once.
+    #[serde(default = "unlimited")]
+    pub parallelism: IntOrString,
+    /// The pod to run on every fitting node. Its restartPolicy is `Never` or `OnFailure`.
+    #[schemars(schema_with = "pod_template")]
+    pub template: Value,
+    /// When the job ends, and what happens then.
+    #[serde(default)]
+    pub completion_policy: CompletionPolicy,
+    /// `true` starts no further pods; those that run go on. Defaults to false.
+    #[serde(default)]
+    pub paused: bool,
+    /// What happens when a pod fails.
+    #[serde(default)]
+    pub failure_policy: FailurePolicy,
+}
+
+/// What happens when a pod fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FailurePolicy {
+    /// `FailFast` ends the job as failed, `Continue` goes on with the other nodes, `Pause` pauses the job until
+    /// it is resumed by hand. Defaults to `FailFast`.
+    #[serde(rename = "type")]
+    pub type_: FailurePolicyType,
+    /// How many times the containers of a pod with restartPolicy `OnFailure` may restart before the pod counts
+    /// as failed. Defaults to 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub restart_limit: Option<i32>,
+}
+
+/// What happens when a pod fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FailurePolicyType {
+    /// The other nodes go on.
+    Continue,
+    /// The job ends as failed, and running pods are deleted.
+    #[default]
+    FailFast,
+    /// No further pods start until the job is resumed.
+    Pause,
+}
+
+/// How far the job is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BroadcastJobStatus {
+    /// What is known about the job as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub conditions: Option<Vec<BroadcastJobCondition>>,
+    /// When the controller first handled the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// When the job ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// Number of pods that are running.
+    #[schemars(extend("default" = null))]
+    pub active: i32,
+    /// Number of pods that ended well.
+    #[schemars(extend("default" = null))]
+    pub succeeded: i32,
+    /// Number of pods that failed.
+    #[schemars(extend("default" = null))]
+    pub failed: i32,
+    /// Number of nodes that should run the pod.
+    #[schemars(extend("default" = null))]
+    pub desired: i32,
+    /// `running`, `paused`, `completed` or `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<BroadcastJobPhase>,
+}
+
+/// Where the job is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BroadcastJobPhase {
+    /// Pods are started and run.
+    Running,
+    /// No further pods are started.
+    Paused,
+    /// Every node's pod has ended.
+    Completed,
+    /// The job was ended by its failure policy or deadline.
+    Failed,
+}
+
+/// What is known about the job as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BroadcastJobCondition {
+    /// `Complete`, `Failed`, or what hinders the job.
+    #[serde(rename = "type")]
+    #[schemars(length(min = 1, max = 316))]
+    pub type_: String,
+    /// `True`, `False` or `Unknown`.
+    #[schemars(length(max = 16))]
+    pub status: String,
+    /// When the condition was last looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_probe_time: Option<Time>,
+    /// When the status last flipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    /// Why, in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub reason: Option<String>,
+    /// Why, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32768))]
+    pub message: Option<String>,
+}
+
+/// The condition types that end a BroadcastJob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BroadcastJobConditionType {
+    /// Every fitting node's pod has ended.
+    Complete,
+    /// The failure policy or the deadline ended the job.
+    Failed,
+}
+
+impl BroadcastJobConditionType {
+    /// The type as it stands in the status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "Complete",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+fn unlimited() -> IntOrString {
+    IntOrString::Int(UNLIMITED_PARALLELISM)
+}
+
+/// A pod template whose details only the API server itself can judge: checked are the containers' names and
+/// images, the restart policy and, by a rule, the reserved labels. The whole core schema would not fit
+/// kubectl's limit on an applied object.
+fn pod_template(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "The pod to run on every fitting node. Its restartPolicy is `Never` or `OnFailure`, and every \
+                        container has a name and an image; everything else is as in any pod.",
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "required": ["spec"],
+        "properties": {
+            "metadata": {
+                "description": "Labels and annotations of the pods. The labels `broadcastjob-name` and \
+                                `broadcastjob-controller-uid` are set by the controller and must not be here.",
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {
+                    "labels": {
+                        "description": "Labels of the pods.",
+                        "type": "object",
+                        "maxProperties": 256,
+                        "additionalProperties": { "type": "string", "maxLength": 63 },
+                    },
+                },
+            },
+            "spec": {
+                "description": "The pod's specification, as in any pod.",
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+                "required": ["containers", "restartPolicy"],
+                "properties": {
+                    "containers": {
+                        "description": "The containers of the pod, at least one.",
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": 128,
+                        "items": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": true,
+                            "required": ["name", "image"],
+                            "properties": {
+                                "name": {
+                                    "description": "Name of the container.",
+                                    "type": "string", "minLength": 1, "maxLength": 63,
+                                },
+                                "image": {
+                                    "description": "Image of the container.",
+                                    "type": "string", "minLength": 1, "maxLength": 512,
+                                },
+                            },
+                        },
+                    },
+                    "restartPolicy": {
+                        "description": "`Never` or `OnFailure`: a pod that always restarts would never end.",
+                        "type": "string",
+                        "enum": ["Never", "OnFailure"],
+                    },
+                },
+            },
+        },
+    })
+}

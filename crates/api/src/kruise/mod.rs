@@ -1,0 +1,33 @@
+//! The kinds of `apps.kruise.io`, served as v1alpha1 and v1beta1 with one schema.
+//!
+//! Every doc comment in here is what `kubectl explain` prints, so it is written for a cluster operator.
+
+mod advanced_cron_job;
+mod broadcast_job;
+mod image_list_pull_job;
+mod image_pull_job;
+mod node_image;
+mod pull_template;
+
+pub use advanced_cron_job::{
+    AdvancedCronJob, AdvancedCronJobSpec, AdvancedCronJobStatus, BroadcastJobTemplate, ConcurrencyPolicy,
+    CronTemplate, ImageListPullJobTemplate, TemplateKind, TemplateMetadata,
+};
+pub use broadcast_job::{
+    BroadcastJob, BroadcastJobCondition, BroadcastJobConditionType, BroadcastJobPhase, BroadcastJobSpec,
+    BroadcastJobStatus, FailurePolicy, FailurePolicyType, UNLIMITED_PARALLELISM,
+};
+pub use image_list_pull_job::{
+    FailedImageStatus, ImageListPullJob, ImageListPullJobSpec, ImageListPullJobStatus,
+};
+pub use image_pull_job::{ImagePullJob, ImagePullJobSpec, ImagePullJobStatus};
+pub use node_image::{
+    FirstSyncStatus, ImageSpec, ImageStatus, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus, NodeImage,
+    NodeImageSpec, NodeImageStatus, PullPhase, SecretReference, SyncResult,
+};
+pub use pull_template::{
+    CompletionPolicy, CompletionType, ImagePullPolicy, NodeSelector, PullPolicy, SandboxConfig,
+};
+
+/// The API group of these kinds.
+pub const GROUP: &str = "apps.kruise.io";

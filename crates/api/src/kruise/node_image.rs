@@ -1,0 +1,274 @@
+//! NodeImage: what one node is told to pull, and how far it is.
+//!
+//! It is written by machines thousands of times an hour, so its schema keeps to cheap checks: bounds and
+//! enums, one rule on the map's keys, and no list of type map.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ImagePullPolicy, SandboxConfig};
+use crate::reference_object::ObjectReference;
+
+/// What one node is told to pull.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "apps.kruise.io",
+    version = "v1beta1",
+    kind = "NodeImage",
+    plural = "nodeimages",
+    status = "NodeImageStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "NodeImage says what one node pulls and how far it is. It has the node's name and labels. Write one by \
+           hand only to pull an image on one definite node; for many nodes use ImagePullJob.",
+    printcolumn(
+        name = "DESIRED",
+        type_ = "integer",
+        description = "Tags the node is told to pull.",
+        json_path = ".status.desired"
+    ),
+    printcolumn(
+        name = "PULLING",
+        type_ = "integer",
+        description = "Tags that are being pulled.",
+        json_path = ".status.pulling"
+    ),
+    printcolumn(
+        name = "SUCCEED",
+        type_ = "integer",
+        description = "Tags that are on the node.",
+        json_path = ".status.succeeded"
+    ),
+    printcolumn(
+        name = "FAILED",
+        type_ = "integer",
+        description = "Tags that could not be pulled.",
+        json_path = ".status.failed"
+    ),
+    printcolumn(
+        name = "AGE",
+        type_ = "date",
+        description = "Time since the object was made.",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeImageSpec {
+    /// The images to pull, by their short name without tag, for example `ubuntu` or
+    /// `registry.example:5000/team/app`. At most 256.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 256))]
+    pub images: BTreeMap<String, ImageSpec>,
+}
+
+/// The tags of one image to pull.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageSpec {
+    /// Secrets with the registry's credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub pull_secrets: Option<Vec<SecretReference>>,
+    /// The tags or digests to pull, each once, sorted.
+    #[schemars(length(max = 1024))]
+    pub tags: Vec<ImageTagSpec>,
+    /// Labels and annotations for the container runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox_config: Option<SandboxConfig>,
+}
+
+/// A Secret with registry credentials.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretReference {
+    /// Namespace of the Secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub namespace: Option<String>,
+    /// Name of the Secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub name: Option<String>,
+    /// `batch` for a copy that the controller shares between jobs; empty for a Secret named by hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub mode: Option<String>,
+}
+
+/// One tag or digest to pull.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageTagSpec {
+    /// The tag, for example `latest`, or the whole digest, for example `sha256:…`.
+    #[schemars(length(min = 1, max = 256))]
+    pub tag: String,
+    /// When the pull was asked for. Filled by the controller if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Time>,
+    /// How long and how often to try, and when the entry is removed again.
+    pub pull_policy: ImageTagPullPolicy,
+    /// The jobs that want this tag. Empty for an entry written by hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub owner_references: Option<Vec<ObjectReference>>,
+    /// Counts the rounds: a higher version means pull again. Defaults to 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0), extend("default" = null))]
+    pub version: i64,
+    /// `IfNotPresent` leaves the node alone if it has the image; `Always` asks the registry. Defaults to
+    /// `IfNotPresent`.
+    #[serde(default)]
+    pub image_pull_policy: ImagePullPolicy,
+}
+
+/// How long and how often to try one tag, and when its entry is removed again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageTagPullPolicy {
+    /// Seconds after which one attempt is given up. Defaults to 600.
+    #[serde(default = "default_timeout_seconds")]
+    #[schemars(range(min = 0))]
+    pub timeout_seconds: i32,
+    /// How many times a failed attempt is repeated; 0 means a single attempt. Defaults to 3.
+    #[serde(default = "default_backoff_limit")]
+    #[schemars(range(min = 0))]
+    pub backoff_limit: i32,
+    /// Seconds after the pull has ended, well or badly, at which this entry is removed. Required.
+    #[schemars(range(min = 0))]
+    pub ttl_seconds_after_finished: i32,
+    /// Seconds all attempts together may take. No default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub active_deadline_seconds: Option<i64>,
+}
+
+/// How far the node is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeImageStatus {
+    /// Number of tags the node is told to pull.
+    pub desired: i32,
+    /// Number of tags that are on the node.
+    #[serde(default)]
+    pub succeeded: i32,
+    /// Number of tags that could not be pulled.
+    #[serde(default)]
+    pub failed: i32,
+    /// Number of tags that are being pulled.
+    #[serde(default)]
+    pub pulling: i32,
+    /// Number of tags that wait for a free place.
+    #[serde(default)]
+    pub waiting: i32,
+    /// How far each image is, by its short name without tag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("maxProperties" = 512))]
+    pub image_statuses: Option<BTreeMap<String, ImageStatus>>,
+    /// How the first pass over all images after the agent's start ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_sync_status: Option<FirstSyncStatus>,
+}
+
+/// How far the tags of one image are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageStatus {
+    /// How far each tag is.
+    #[schemars(length(max = 2048))]
+    pub tags: Vec<ImageTagStatus>,
+}
+
+/// Where a tag is on its way to the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PullPhase {
+    /// It waits for a free place.
+    #[default]
+    Waiting,
+    /// It is being pulled.
+    Pulling,
+    /// It is on the node.
+    Succeeded,
+    /// It could not be pulled.
+    Failed,
+}
+
+/// How far one tag is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageTagStatus {
+    /// The tag or digest, as in the spec.
+    #[schemars(length(max = 256))]
+    pub tag: String,
+    /// `Waiting`, `Pulling`, `Succeeded` or `Failed`.
+    pub phase: PullPhase,
+    /// Percent of the image that has arrived, 0 to 100.
+    #[serde(default, skip_serializing_if = "is_zero_i32")]
+    #[schemars(range(min = 0, max = 100), extend("default" = null))]
+    pub progress: i32,
+    /// When the pull began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// When the pull ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// The version of the spec entry that this is the state of.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(extend("default" = null))]
+    pub version: i64,
+    /// The image as the runtime knows it: its name, `@` and its ID.
+    #[serde(rename = "imageID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub image_id: Option<String>,
+    /// Why it waits or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32768))]
+    pub message: Option<String>,
+}
+
+/// How a first pass ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SyncResult {
+    /// Every image was pulled.
+    #[default]
+    Succeeded,
+    /// At least one image could not be pulled.
+    Failed,
+}
+
+/// How the first pass over all images after the agent's start ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FirstSyncStatus {
+    /// When the pass ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync_at: Option<Time>,
+    /// `Succeeded` or `Failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<SyncResult>,
+    /// What failed, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096))]
+    pub message: Option<String>,
+}
+
+fn default_timeout_seconds() -> i32 {
+    super::PullPolicy::default().timeout_seconds
+}
+
+fn default_backoff_limit() -> i32 {
+    super::PullPolicy::default().backoff_limit
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero_i32(number: &i32) -> bool {
+    *number == 0
+}

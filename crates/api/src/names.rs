@@ -1,0 +1,131 @@
+//! Every name that is visible on the wire: labels, annotations, finalizers, condition types, event reasons and
+//! the short texts in a status. Clients and dashboards look for them to the letter, so they stand in one place.
+
+/// Finalizer that keeps an ImagePullJob until its copied secrets are released.
+pub const DELETION_PROTECTION_FINALIZER: &str = "apps.kruise.io/deletion-protection";
+/// Label of a NodeImage that may exist without a Node.
+pub const FAKE_NODE_IMAGE_LABEL: &str = "apps.kruise.io/fake-nodeimage";
+/// Label of nodes that have no container runtime; with value [`VIRTUAL_KUBELET`] they get no NodeImage.
+pub const NODE_TYPE_LABEL: &str = "type";
+/// Value of [`NODE_TYPE_LABEL`] on virtual nodes.
+pub const VIRTUAL_KUBELET: &str = "virtual-kubelet";
+/// Label of an ImageListPullJob and its children: the hash of the template they were made from.
+pub const REVISION_HASH_LABEL: &str = "controller-revision-hash";
+/// Annotation of a cron's children: the time they were scheduled for, in RFC 3339.
+pub const SCHEDULED_AT_ANNOTATION: &str = "apps.kruise.io/scheduled-at";
+/// Label of a BroadcastJob's pods: the job's name. Reserved in templates.
+pub const BROADCAST_JOB_NAME_LABEL: &str = "broadcastjob-name";
+/// Label of a BroadcastJob's pods: the job's UID. Reserved in templates.
+pub const BROADCAST_JOB_UID_LABEL: &str = "broadcastjob-controller-uid";
+/// Annotation of a copied Secret: `namespace/name` of its source.
+pub const SECRET_SOURCE_ANNOTATION: &str = "imagepulljobs.kruise.io/source-key";
+/// Annotation of a copied Secret: comma-separated `namespace/name` of the jobs that use it.
+pub const SECRET_REFERENCES_ANNOTATION: &str = "imagepulljobs.kruise.io/references";
+/// Annotation of a copied Secret: how it was made; [`SECRET_MODE_BATCH`] for copies shared by jobs.
+pub const SECRET_MODE_ANNOTATION: &str = "imagepulljobs.kruise.io/mode";
+/// Value of [`SECRET_MODE_ANNOTATION`] and of a secret reference's `mode`.
+pub const SECRET_MODE_BATCH: &str = "batch";
+/// Annotation that every pull request carries in its sandbox configuration.
+pub const PULLING_BY_ANNOTATION: &str = "apps.kruise.io/pulling-image-by";
+/// Value of [`PULLING_BY_ANNOTATION`]; tools that filter on it expect this text, whoever pulls.
+pub const PULLING_BY: &str = "kruise-daemon";
+/// Namespace of the copied Secrets, unless configured otherwise.
+pub const DEFAULT_CONFIG_NAMESPACE: &str = "kruise-daemon-config";
+
+/// Finalizer that keeps an ImagePrefetch until its NodeImageSets are gone.
+pub const IMAGE_PREFETCH_FINALIZER: &str = "image-prefetch.ofen.cybozu.io/finalizer";
+/// Finalizer that keeps a NodeImageSet until the agent has stopped its pulls.
+pub const NODE_IMAGE_SET_FINALIZER: &str = "nodeimageset.ofen.cybozu.io/finalizer";
+/// Label of a NodeImageSet: namespace of its ImagePrefetch.
+pub const OWNER_NAMESPACE_LABEL: &str = "image-prefetch.ofen.cybozu.io/owner-namespace";
+/// Label of a NodeImageSet: name of its ImagePrefetch.
+pub const OWNER_NAME_LABEL: &str = "image-prefetch.ofen.cybozu.io/owner-name";
+/// Label of a NodeImageSet: its node.
+pub const NODE_NAME_LABEL: &str = "image-prefetch.ofen.cybozu.io/node-name";
+/// Field manager of the ImagePrefetch controller.
+pub const IMAGE_PREFETCH_FIELD_MANAGER: &str = "image-prefetch.ofen.cybozu.io/image-prefetch-controller";
+/// Field manager of the agent's NodeImageSet status.
+pub const NODE_IMAGE_SET_FIELD_MANAGER: &str = "nodeimageset.ofen.cybozu.io/nodeimageset-controller";
+
+/// Types and reasons of conditions.
+pub mod condition {
+    /// BroadcastJob: every fitting node's pod has ended.
+    pub const COMPLETE: &str = "Complete";
+    /// BroadcastJob: the failure policy or the deadline ended the job.
+    pub const FAILED: &str = "Failed";
+    /// ImagePrefetch: every chosen node holds all images.
+    pub const READY: &str = "Ready";
+    /// Reason of [`READY`] when true.
+    pub const IMAGE_PREFETCH_READY: &str = "ImagePrefetchReady";
+    /// Reason of [`READY`] when false.
+    pub const IMAGE_PREFETCH_PROGRESSING: &str = "ImagePrefetchProgressing";
+    /// ImagePrefetch: every chosen node has its NodeImageSet. Also the reason when true.
+    pub const NODE_IMAGE_SETS_CREATED: &str = "NodeImageSetsCreated";
+    /// Reason of [`NODE_IMAGE_SETS_CREATED`] when false.
+    pub const NODE_IMAGE_SETS_CREATING: &str = "NodeImageSetsCreating";
+    /// ImagePrefetch: no node failed to pull. Also the reason when true, and that of
+    /// [`IMAGE_DOWNLOAD_SUCCEEDED`].
+    pub const NO_IMAGE_PULL_FAILED: &str = "NoImagePullFailed";
+    /// Reason of [`NO_IMAGE_PULL_FAILED`] when false.
+    pub const IMAGE_PREFETCH_FAILED: &str = "ImagePrefetchFailed";
+    /// NodeImageSet: the node holds all images.
+    pub const IMAGE_AVAILABLE: &str = "ImageAvailable";
+    /// Reason of [`IMAGE_AVAILABLE`] when true.
+    pub const IMAGE_DOWNLOAD_COMPLETE: &str = "ImageDownloadComplete";
+    /// Reason of [`IMAGE_AVAILABLE`] when false.
+    pub const IMAGE_DOWNLOAD_INCOMPLETE: &str = "ImageDownloadIncomplete";
+    /// NodeImageSet: no image failed.
+    pub const IMAGE_DOWNLOAD_SUCCEEDED: &str = "ImageDownloadSucceeded";
+    /// Reason of [`IMAGE_DOWNLOAD_SUCCEEDED`] when false.
+    pub const IMAGE_DOWNLOAD_FAILED: &str = "ImageDownloadFailed";
+}
+
+/// Reasons of events.
+pub mod event {
+    /// A pull ended well.
+    pub const PULL_IMAGE_SUCCEED: &str = "PullImageSucceed";
+    /// A pull failed, or its node does not answer.
+    pub const PULL_IMAGE_FAILED: &str = "PullImageFailed";
+    /// An ImageListPullJob made children.
+    pub const CREATED_CHILDREN: &str = "Successful create ImagePullJob";
+    /// An ImageListPullJob deleted children.
+    pub const DELETED_CHILDREN: &str = "Successful delete ImagePullJob";
+    /// A BroadcastJob was paused by its failure policy.
+    pub const PAUSED: &str = "Paused";
+    /// A BroadcastJob goes on.
+    pub const CONTINUE: &str = "Continue";
+    /// A BroadcastJob took too long.
+    pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+    /// A BroadcastJob is complete.
+    pub const JOB_COMPLETE: &str = "JobComplete";
+    /// A BroadcastJob has more pods than its parallelism allows.
+    pub const TOO_MANY_ACTIVE_PODS: &str = "TooManyActivePods";
+}
+
+/// Texts in statuses that clients compare to the letter.
+pub mod message {
+    /// NodeImage: the node gave no answer in time (kruise R16).
+    pub const NODE_SILENT: &str = "node has not responded for a long time";
+    /// NodeImage: the task took too long (kruise R17).
+    pub const TASK_DEADLINE: &str = "pulling exceeds the activeDeadlineSeconds";
+    /// ImagePullJob: finished (kruise R47).
+    pub const JOB_COMPLETED: &str = "job has completed";
+    /// ImagePullJob: running, no node matches (kruise R47).
+    pub const JOB_NO_PROGRESS: &str = "job is running, no progress";
+    /// ImagePullJob: took too long (kruise R49).
+    pub const JOB_DEADLINE: &str = "job exceeds activeDeadlineSeconds";
+}
+
+/// States of one image in a NodeImageSet's status.
+pub mod image_state {
+    /// Nothing has happened yet.
+    pub const WAITING: &str = "WaitingForImageDownload";
+    /// The image is being pulled.
+    pub const IN_PROGRESS: &str = "ImageDownloadInProgress";
+    /// The image is on the node.
+    pub const DOWNLOADED: &str = "ImageDownloaded";
+    /// The image could not be pulled.
+    pub const FAILED: &str = "ImageDownloadFailed";
+    /// The image could not be pulled for now.
+    pub const TEMPORARILY_FAILED: &str = "ImageDownloadTemporarilyFailed";
+}

@@ -1,0 +1,90 @@
+//! The rules that a schema's bounds cannot say, each twice in one place: as the CEL expression that the API
+//! server runs, and as the Rust function that `validate` runs. One corpus proves that the two agree.
+//!
+//! A rule that reads the object's name is a [`Check::Creation`]: a plain rule at the root would lock objects
+//! that are already stored, because every status or label write would be judged by it again.
+
+mod cron;
+mod ofen;
+mod pull;
+mod schedule;
+
+use serde_json::{Value, json};
+
+use cron::{advanced_cron_job, broadcast_job};
+use ofen::{image_prefetch, node_image_set};
+use pull::{image_list_pull_job, image_pull_job, node_image};
+
+/// One rule of one kind.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The number under which the rule is written down, such as `kruise V12`.
+    pub id: &'static str,
+    /// The place in the object that the rule reads; `[]` means each item of a list, `{}` each value of a map.
+    pub at: String,
+    /// The place below `at` that the error names; empty for `at` itself.
+    pub field: &'static str,
+    /// The expression that holds for good objects.
+    pub cel: String,
+    /// What to tell a person whose object breaks the rule.
+    pub message: &'static str,
+    /// The same in Rust.
+    pub check: Check,
+}
+
+/// When a rule is asked, and the Rust twin of its expression.
+#[derive(Clone, Copy, Debug)]
+pub enum Check {
+    /// On every write, of the value itself.
+    Value(fn(&Value) -> bool),
+    /// On updates, of the new and the old value.
+    Transition(fn(&Value, &Value) -> bool),
+    /// On creation only, so that objects which are already stored keep taking writes.
+    Creation(fn(&Value) -> bool),
+    /// Not by the API server, because it would cost too much there: by `lint` and the embedded API only.
+    Offline(fn(&Value) -> bool),
+}
+
+/// The rules of a kind.
+pub fn of(kind: &str) -> Vec<Rule> {
+    match kind {
+        "ImagePullJob" => image_pull_job(),
+        "ImageListPullJob" => image_list_pull_job(),
+        "NodeImage" => node_image(),
+        "AdvancedCronJob" => advanced_cron_job(),
+        "BroadcastJob" => broadcast_job(),
+        "ImagePrefetch" => image_prefetch(),
+        "NodeImageSet" => node_image_set(),
+        _ => Vec::new(),
+    }
+}
+
+impl Rule {
+    /// The rule as it stands in the schema.
+    pub fn to_json(&self) -> Value {
+        let mut rule = json!({ "rule": self.cel, "message": self.message });
+        if !self.field.is_empty() {
+            rule["fieldPath"] = format!(".{}", self.field).into();
+        }
+        if matches!(self.check, Check::Creation(_)) {
+            rule["rule"] = format!("oldSelf.hasValue() || {}", self.cel).into();
+            rule["optionalOldSelf"] = true.into();
+        }
+        rule
+    }
+}
+
+/// Whether a field is there; null counts as absent, as on the server.
+fn has(value: &Value, field: &str) -> bool {
+    value.get(field).is_some_and(|inner| !inner.is_null())
+}
+
+/// A field's text, or nothing.
+fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field).and_then(Value::as_str)
+}
+
+/// Whether a list field is there and has at least one item.
+fn has_items(value: &Value, field: &str) -> bool {
+    value.get(field).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+}

@@ -1,0 +1,200 @@
+//! Types and bounds: everything that is wrong with a value, as sentences for a person.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{JsonType, ListType, Schema, format};
+use crate::path::FieldPath;
+use crate::validate::{Class, Violation};
+
+/// How much of a text is repeated in a sentence about it.
+const QUOTED: usize = 64;
+
+impl Schema {
+    /// Everything that is wrong with a value. What has not changed since `old` is not judged again, so that
+    /// objects stored under looser rules keep taking other writes.
+    pub fn check(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
+        let mut findings = Findings(Vec::new());
+        self.check_at(value, old, &FieldPath::root(), &mut findings);
+        findings.0
+    }
+
+    fn check_at(&self, value: &Value, old: Option<&Value>, path: &FieldPath, findings: &mut Findings) {
+        if old == Some(value) || (value.is_null() && self.nullable) {
+            return;
+        }
+        if !self.check_type(value, path, findings) {
+            return;
+        }
+        self.check_any(value, path, findings);
+        match value {
+            Value::Object(map) => {
+                self.check_object(map.len(), value, path, findings);
+                for (name, inner) in map {
+                    // The metadata of whole objects is checked by Kubernetes itself.
+                    let is_metadata = name == "metadata" && (path.steps().is_empty() || self.embedded_resource);
+                    if let (Some(schema), false) = (self.field(name), is_metadata) {
+                        let old = old.and_then(|old| old.get(name));
+                        schema.check_at(inner, old, &path.field(name), findings);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                self.check_list(items, path, findings);
+                for (index, item) in items.iter().enumerate() {
+                    if let Some(schema) = &self.items {
+                        schema.check_at(item, self.old_item(item, old), &path.index(index), findings);
+                    }
+                }
+            }
+            Value::String(text) => self.check_text(text, path, findings),
+            Value::Number(number) => self.check_number(number.as_f64().unwrap_or(f64::NAN), path, findings),
+            _ => {}
+        }
+    }
+
+    /// The old version of a list item; only items with keys have one.
+    fn old_item<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
+        let ListType::Map(keys) = &self.list_type else { return None };
+        let same = |other: &&Value| keys.iter().all(|key| other.get(key) == item.get(key));
+        old?.as_array()?.iter().find(same)
+    }
+
+    fn check_type(&self, value: &Value, path: &FieldPath, findings: &mut Findings) -> bool {
+        let fits = if self.int_or_string {
+            value.is_string() || JsonType::Integer.fits(value)
+        } else {
+            self.json_type.is_none_or(|json_type| json_type.fits(value))
+        };
+        if !fits {
+            let wanted = match self.json_type {
+                Some(json_type) if !self.int_or_string => json_type.describe(),
+                _ => "a whole number or a text",
+            };
+            findings.add(path, Class::Type, format!("must be {wanted}, not {}", describe(value)));
+        }
+        fits
+    }
+
+    fn check_any(&self, value: &Value, path: &FieldPath, findings: &mut Findings) {
+        let limits = &self.limits;
+        if let Some(allowed) = limits.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
+            let names: Vec<String> = allowed.iter().map(plain).collect();
+            let message = format!("{} is not one of {}", describe(value), names.join(", "));
+            findings.add(path, Class::NotSupported, message);
+        }
+        if let Some(wanted) = limits.format.as_deref().and_then(|name| format::fault(name, value)) {
+            findings.add(path, Class::Invalid, format!("must be {wanted}, not {}", describe(value)));
+        }
+        let is_valid = |schema: &Schema| schema.check(value, None).is_empty();
+        let fits = limits.all_of.iter().all(is_valid)
+            && (limits.any_of.is_empty() || limits.any_of.iter().any(is_valid))
+            && (limits.one_of.is_empty() || limits.one_of.iter().filter(|schema| is_valid(schema)).count() == 1)
+            && !limits.not.as_deref().is_some_and(is_valid);
+        if !fits {
+            findings.add(path, Class::Invalid, "does not fit the combinations that the schema allows".to_owned());
+        }
+    }
+
+    fn check_object(&self, fields: usize, value: &Value, path: &FieldPath, findings: &mut Findings) {
+        for name in self.limits.required.iter().filter(|name| value.get(name.as_str()).is_none()) {
+            findings.add(&path.field(name), Class::Required, "must be given".to_owned());
+        }
+        if self.limits.min_properties.is_some_and(|least| fields < least) {
+            let known: Vec<&str> = self.properties.keys().map(String::as_str).collect();
+            let choice = if known.is_empty() { "one entry".to_owned() } else { format!("one of {}", known.join(", ")) };
+            findings.add(path, Class::Invalid, format!("must have at least {choice}"));
+        }
+        if let Some(most) = self.limits.max_properties.filter(|most| fields > *most) {
+            let what = if self.values.is_some() { "entries" } else { "of its fields" };
+            findings.add(path, Class::TooLong, format!("has {fields} {what}; at most {most} may be given"));
+        }
+    }
+
+    fn check_list(&self, items: &[Value], path: &FieldPath, findings: &mut Findings) {
+        if let Some(least) = self.limits.min_items.filter(|least| items.len() < *least) {
+            let message = format!("has {} items, and must have at least {least}; leave the field out if none is meant", items.len());
+            findings.add(path, Class::Invalid, message);
+        }
+        if let Some(most) = self.limits.max_items.filter(|most| items.len() > *most) {
+            findings.add(path, Class::TooLong, format!("has {} items; at most {most} may be given", items.len()));
+        }
+        let mut seen = BTreeSet::new();
+        for (index, item) in items.iter().enumerate() {
+            let key = match &self.list_type {
+                ListType::Atomic => return,
+                ListType::Set => item.to_string(),
+                ListType::Map(keys) => {
+                    keys.iter().map(|key| item.get(key).map(Value::to_string).unwrap_or_default()).collect::<Vec<_>>().join(",")
+                }
+            };
+            if !seen.insert(key) {
+                findings.add(&path.index(index), Class::Duplicate, format!("{} is in the list twice", describe(item)));
+            }
+        }
+    }
+
+    fn check_text(&self, text: &str, path: &FieldPath, findings: &mut Findings) {
+        let length = text.chars().count();
+        if self.limits.min_length.is_some_and(|least| length < least) {
+            findings.add(path, Class::Invalid, "must not be empty".to_owned());
+        }
+        if let Some(most) = self.limits.max_length.filter(|most| length > *most) {
+            findings.add(path, Class::TooLong, format!("has {length} characters; at most {most} may be given"));
+        }
+        if let Some(pattern) = self.limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+            let message = format!("{} does not match {}", quote(text), pattern.as_str());
+            findings.add(path, Class::Invalid, message);
+        }
+    }
+
+    fn check_number(&self, number: f64, path: &FieldPath, findings: &mut Findings) {
+        let limits = &self.limits;
+        let below = |least: &f64| number < *least || (limits.exclusive_minimum && number <= *least);
+        let above = |most: &f64| number > *most || (limits.exclusive_maximum && number >= *most);
+        if let Some(least) = limits.minimum.filter(below) {
+            let what = if limits.exclusive_minimum { "more than" } else { "at least" };
+            findings.add(path, Class::Invalid, format!("is {number}, and must be {what} {least}"));
+        }
+        if let Some(most) = limits.maximum.filter(above) {
+            let what = if limits.exclusive_maximum { "less than" } else { "at most" };
+            findings.add(path, Class::Invalid, format!("is {number}, and must be {what} {most}"));
+        }
+        if let Some(step) = limits.multiple_of.filter(|step| (number / step).fract() != 0.0) {
+            findings.add(path, Class::Invalid, format!("is {number}, and must be a multiple of {step}"));
+        }
+    }
+}
+
+struct Findings(Vec<Violation>);
+
+impl Findings {
+    fn add(&mut self, path: &FieldPath, class: Class, message: String) {
+        self.0.push(Violation { path: path.clone(), class, message });
+    }
+}
+
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::String(text) => format!("the text {}", quote(text)),
+        Value::Number(number) => format!("the number {number}"),
+        Value::Bool(flag) => flag.to_string(),
+    }
+}
+
+/// A value as a person writes it in YAML.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn quote(text: &str) -> String {
+    if text.chars().count() <= QUOTED {
+        return format!("{text:?}");
+    }
+    let start: String = text.chars().take(QUOTED).collect();
+    format!("{start:?}…")
+}

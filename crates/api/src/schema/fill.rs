@@ -1,0 +1,40 @@
+//! Defaults: null counts as absent where it is not allowed, and absent fields get their default, from the
+//! outside in. A default inside an absent object is not reached unless that object has a default itself.
+
+use serde_json::Value;
+
+use super::Schema;
+
+impl Schema {
+    /// Fills in defaults, as the server does before it checks and after it reads.
+    pub fn fill(&self, value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                map.retain(|name, inner| {
+                    !inner.is_null() || self.field(name).is_none_or(|schema| schema.nullable || schema.is_anything())
+                });
+                for (name, property) in &self.properties {
+                    if let (false, Some(default)) = (map.contains_key(name), &property.default) {
+                        map.insert(name.clone(), default.clone());
+                    }
+                }
+                for (name, inner) in map {
+                    if let Some(schema) = self.field(name) {
+                        schema.fill(inner);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(schema) = &self.items {
+                    items.iter_mut().for_each(|item| schema.fill(item));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the schema says nothing about its value.
+    fn is_anything(&self) -> bool {
+        self.json_type.is_none() && self.preserve_unknown
+    }
+}

@@ -1,0 +1,112 @@
+//! The verdict on an object: every rule of both APIs that needs only the object (and its old version).
+//!
+//! `prewarm lint` and the embedded API call it; one corpus proves that the generated CRDs give the same
+//! verdicts on a real kube-apiserver. It returns all violations, not the first.
+
+mod metadata;
+mod rules;
+
+use serde_json::Value;
+
+use crate::path::FieldPath;
+use crate::served::{self, Served};
+
+/// One thing that is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where it is wrong.
+    pub path: FieldPath,
+    /// In which way it is wrong.
+    pub class: Class,
+    /// A sentence a person can act on, without the path.
+    pub message: String,
+}
+
+/// The way in which a value is wrong; the same classes the API server reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// The field is not part of the kind. Only strict requests are refused for it; others drop the field.
+    UnknownField,
+    /// A field that must be there is not.
+    Required,
+    /// The value has another JSON type than the field.
+    Type,
+    /// The value breaks a bound, a pattern or a rule.
+    Invalid,
+    /// The value is not one of those allowed.
+    NotSupported,
+    /// The list has the value twice.
+    Duplicate,
+    /// The list, map or string is too long.
+    TooLong,
+}
+
+/// What an object is to us.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inspection {
+    /// A kind that Prewarm does not serve.
+    Foreign,
+    /// One of our groups, but a version or kind it does not have.
+    UnknownKind(Violation),
+    /// One of our kinds, with everything that is wrong with it (nothing: it is accepted).
+    Ours(Vec<Violation>),
+}
+
+/// Judges an object as a create request would, strictly: unknown fields are violations too.
+pub fn inspect(object: &Value) -> Inspection {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if !served::is_ours(group) {
+        return Inspection::Foreign;
+    }
+    match served::find(group, kind) {
+        Some(served) if served.versions.iter().any(|name| name == version) => {
+            Inspection::Ours(strictly(served, object))
+        }
+        Some(served) => Inspection::UnknownKind(Violation {
+            path: FieldPath::root().field("apiVersion"),
+            class: Class::NotSupported,
+            message: format!("{kind} has no version {version:?}; use {group}/{}", served.versions.join(" or ")),
+        }),
+        None => Inspection::UnknownKind(Violation {
+            path: FieldPath::root().field("kind"),
+            class: Class::NotSupported,
+            message: format!("{group} has no kind {kind:?} that Prewarm serves; it serves {}", kinds_of(group)),
+        }),
+    }
+}
+
+/// Makes an object what the server would store, and says everything that is wrong with it.
+///
+/// Nulls that mean nothing and unknown fields are dropped and defaults filled in. What has not changed since
+/// `old` is not judged again. Unknown fields are not violations here; see [`inspect`].
+pub fn admit(served: &Served, object: &mut Value, old: Option<&Value>) -> Vec<Violation> {
+    served.schema.prune(object);
+    served.schema.fill(object);
+    let mut violations = metadata::check(object);
+    violations.extend(served.schema.check(object, old));
+    rules::check(&served.rules, object, old, &mut violations);
+    violations
+}
+
+fn strictly(served: &Served, object: &Value) -> Vec<Violation> {
+    let mut copy = object.clone();
+    let unknown = served.schema.prune(&mut copy);
+    let mut violations: Vec<Violation> = unknown
+        .into_iter()
+        .map(|unknown| {
+            let message = unknown.sentence();
+            Violation { path: unknown.path, class: Class::UnknownField, message }
+        })
+        .collect();
+    violations.extend(metadata::unknown_fields(object));
+    violations.extend(admit(served, &mut copy, None));
+    violations
+}
+
+fn kinds_of(group: &str) -> String {
+    let kinds: Vec<&str> =
+        served::all().iter().filter(|served| served.group == group).map(|served| served.kind.as_str()).collect();
+    kinds.join(", ")
+}

@@ -1,0 +1,56 @@
+//! Asks the table of rules about an object.
+
+use serde_json::Value;
+
+use super::{Class, Violation};
+use crate::path::FieldPath;
+use crate::rule::{Check, Rule};
+
+/// Adds a violation for each broken rule. A value that already has a violation of its own is not judged twice.
+pub(super) fn check(rules: &[Rule], object: &Value, old: Option<&Value>, violations: &mut Vec<Violation>) {
+    let judged: Vec<FieldPath> = violations.iter().map(|violation| violation.path.clone()).collect();
+    for rule in rules {
+        let steps: Vec<&str> = rule.at.split('.').filter(|step| !step.is_empty()).collect();
+        visit(&steps, object, old, &FieldPath::root(), &mut |value, old, path| {
+            let place = path.below(rule.field);
+            if judged.contains(path) || judged.contains(&place) || holds(rule.check, value, old) {
+                return;
+            }
+            violations.push(Violation { path: place, class: Class::Invalid, message: rule.message.to_owned() });
+        });
+    }
+}
+
+fn holds(check: Check, value: &Value, old: Option<&Value>) -> bool {
+    match check {
+        Check::Value(check) | Check::Offline(check) => old == Some(value) || check(value),
+        Check::Transition(check) => old.is_none_or(|old| check(value, old)),
+        Check::Creation(check) => old.is_some() || check(value),
+    }
+}
+
+type Visitor<'v> = dyn FnMut(&Value, Option<&Value>, &FieldPath) + 'v;
+
+/// Calls `found` for every value at a rule's place. Items of a list have no old version: the server cannot
+/// tell which was which.
+fn visit(steps: &[&str], value: &Value, old: Option<&Value>, path: &FieldPath, found: &mut Visitor<'_>) {
+    let Some((step, rest)) = steps.split_first() else { return found(value, old, path) };
+    let name = step.trim_end_matches("[]").trim_end_matches("{}");
+    let Some(inner) = value.get(name) else { return };
+    let (old, path) = (old.and_then(|old| old.get(name)), path.field(name));
+    // What has not changed is not judged again, all the way down.
+    if old == Some(inner) {
+        return;
+    }
+    if step.ends_with("[]") {
+        for (index, item) in inner.as_array().into_iter().flatten().enumerate() {
+            visit(rest, item, None, &path.index(index), found);
+        }
+    } else if step.ends_with("{}") {
+        for (key, item) in inner.as_object().into_iter().flatten() {
+            visit(rest, item, old.and_then(|old| old.get(key)), &path.field(key), found);
+        }
+    } else {
+        visit(rest, inner, old, &path, found);
+    }
+}
