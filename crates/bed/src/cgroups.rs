@@ -29,8 +29,9 @@ pub fn sweep(bed: &str) {
 
 /// Removes the directories of beds that were started under `prefix` by a process that no longer exists.
 pub fn sweep_stale(prefix: &str) {
-    let is_stale =
-        |name: &str| starter(name, prefix).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
+    let is_stale = |name: &str| {
+        starter(name, prefix).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
+    };
     for directory in directories(Path::new(ROOT), is_stale) {
         // A failure means that a process lives in it after all, which is no harm.
         let _still_in_use = remove_tree(&directory);

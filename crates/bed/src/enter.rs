@@ -27,7 +27,14 @@ pub const BED_VARIABLE: &str = "PREWARM_BED";
 /// What the bed must not inherit: proxies would be asked for addresses that exist inside only, and a developer's own
 /// cluster is nothing that a test may touch.
 const FORGOTTEN: &[&str] = &[
-    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
     "KUBECONFIG",
 ];
 

@@ -44,7 +44,10 @@ pub const MODULES: &[Module] = &[
         path: "k8s.io/kubernetes",
         programs: &[
             Program { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
-            Program { name: "kube-controller-manager", package: "k8s.io/kubernetes/cmd/kube-controller-manager" },
+            Program {
+                name: "kube-controller-manager",
+                package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+            },
             Program { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
         ],
         version_package: Some("k8s.io/component-base/version"),
@@ -146,7 +149,9 @@ impl Module {
 
 /// A pinned program that exists nowhere.
 #[derive(Debug, Error)]
-#[error("{program} is not built: run `cargo xtask tools`, or let {TOOLS_VARIABLE} name a directory that has it")]
+#[error(
+    "{program} is not built: run `cargo xtask tools`, or let {TOOLS_VARIABLE} name a directory that has it"
+)]
 pub struct NotBuilt {
     pub program: String,
 }
@@ -167,7 +172,8 @@ fn first_with(program: &str, mut directories: impl Iterator<Item = PathBuf>) -> 
 
 /// Where built programs are kept, one folder per module and pin.
 pub fn cache_directory() -> PathBuf {
-    let absolute = |variable| env::var_os(variable).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
+    let absolute =
+        |variable| env::var_os(variable).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
     absolute("XDG_CACHE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
         .unwrap_or_else(|| Path::new("/var/cache").to_owned())

@@ -1,0 +1,160 @@
+//! How an API server is put together: addresses, keys, flags.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use prewarm_bed::inside::{self, BRIDGE_ADDRESS};
+use prewarm_bed::programs;
+
+use super::ApiServer;
+use super::identity::write_kubeconfig;
+use crate::pki::Pki;
+use crate::process::Process;
+
+/// The address of the `kubernetes` service inside this range.
+const SERVICE_RANGE: &str = "10.0.0.0/24";
+const SERVICE_ADDRESS: &str = "10.0.0.1";
+
+/// What differs from the usual server.
+#[derive(Default)]
+pub struct Configure {
+    controllers: Vec<String>,
+    flags: Vec<String>,
+}
+
+/// The ports of one server. Addresses are free inside a bed, so counting is enough.
+struct Ports {
+    number: u16,
+}
+
+impl Configure {
+    /// Runs these controllers of kube-controller-manager, by their full names, for example
+    /// `garbage-collector-controller`.
+    #[must_use]
+    pub fn controllers(mut self, names: &[&str]) -> Self {
+        self.controllers.extend(names.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Adds a flag of kube-apiserver.
+    #[must_use]
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Starts the programs and waits until the server answers.
+    pub async fn start(self) -> anyhow::Result<ApiServer> {
+        let ports = Ports::next();
+        let directory = inside::directory(&format!("api-server-{}", ports.number))?;
+        let pki = Pki::create(directory.join("pki"))?;
+        let admin = pki.client("admin", "admin", Some("system:masters"))?;
+        let address = format!("https://{BRIDGE_ADDRESS}:{}", ports.secure());
+        let kubeconfig = directory.join("admin.kubeconfig");
+        write_kubeconfig(&kubeconfig, &address, &pki, &admin)?;
+
+        // Both at once: kube-apiserver waits for etcd by itself.
+        let etcd = Process::start("etcd", etcd(&ports, &directory)?, &directory)?;
+        let apiserver = Process::start("kube-apiserver", self.apiserver(&ports, &pki)?, &directory)?;
+        let mut server = ApiServer {
+            apiserver,
+            etcd,
+            controller_manager: None,
+            address,
+            directory,
+            pki,
+            admin,
+            kubeconfig,
+        };
+        server.ready().await?;
+        if !self.controllers.is_empty() {
+            let command = self.controller_manager(&ports, &server)?;
+            server.controller_manager =
+                Some(Process::start("kube-controller-manager", command, &server.directory)?);
+        }
+        Ok(server)
+    }
+
+    fn apiserver(&self, ports: &Ports, pki: &Pki) -> anyhow::Result<Command> {
+        let bridge = BRIDGE_ADDRESS.to_string();
+        let hosts = ["127.0.0.1", &bridge, SERVICE_ADDRESS, "localhost", "kubernetes.default.svc"];
+        let serving = pki.server("apiserver", &hosts)?;
+        let (signing_key, verifying_key) = pki.signing_keys("service-account")?;
+        let mut command = Command::new(programs::locate("kube-apiserver")?);
+        command.arg(format!("--etcd-servers={}", ports.etcd_client()));
+        command.arg("--bind-address=0.0.0.0").arg(format!("--secure-port={}", ports.secure()));
+        command.arg(format!("--advertise-address={bridge}"));
+        command
+            .arg("--tls-cert-file")
+            .arg(serving.certificate)
+            .arg("--tls-private-key-file")
+            .arg(serving.key);
+        command.arg("--client-ca-file").arg(pki.authority_file());
+        command.arg("--service-account-issuer=https://kubernetes.default.svc");
+        command.arg("--service-account-signing-key-file").arg(signing_key);
+        command.arg("--service-account-key-file").arg(verifying_key);
+        command.arg(format!("--service-cluster-ip-range={SERVICE_RANGE}"));
+        command.args(["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"]);
+        command.args(&self.flags);
+        Ok(command)
+    }
+
+    fn controller_manager(&self, ports: &Ports, server: &ApiServer) -> anyhow::Result<Command> {
+        let directory = &server.directory;
+        let pair = server.pki.client("controller-manager", "system:kube-controller-manager", None)?;
+        let kubeconfig = directory.join("controller-manager.kubeconfig");
+        write_kubeconfig(&kubeconfig, &server.address, &server.pki, &pair)?;
+        let mut command = Command::new(programs::locate("kube-controller-manager")?);
+        for flag in ["--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"] {
+            command.arg(flag).arg(&kubeconfig);
+        }
+        command.arg("--cert-dir").arg(directory.join("controller-manager"));
+        command.args(["--bind-address=127.0.0.1", &format!("--secure-port={}", ports.controller_manager())]);
+        command.args(["--leader-elect=false", "--use-service-account-credentials=true"]);
+        command.args(["--kube-api-qps=500", "--kube-api-burst=1000"]);
+        command.arg("--service-account-private-key-file").arg(directory.join("pki/service-account.key"));
+        command.arg("--root-ca-file").arg(server.pki.authority_file());
+        command.arg(format!("--controllers={}", self.controllers.join(",")));
+        Ok(command)
+    }
+}
+
+impl Ports {
+    fn next() -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        Self { number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    fn secure(&self) -> u16 {
+        6443 + self.number
+    }
+
+    fn controller_manager(&self) -> u16 {
+        10257 + self.number
+    }
+
+    fn etcd_client(&self) -> String {
+        format!("http://127.0.0.1:{}", 12379 + 2 * self.number)
+    }
+
+    fn etcd_peer(&self) -> String {
+        format!("http://127.0.0.1:{}", 12380 + 2 * self.number)
+    }
+}
+
+fn etcd(ports: &Ports, directory: &std::path::Path) -> anyhow::Result<Command> {
+    let (client, peer) = (ports.etcd_client(), ports.etcd_peer());
+    let mut command = Command::new(programs::locate("etcd")?);
+    command.arg("--data-dir").arg(directory.join("etcd"));
+    command.arg(format!("--listen-client-urls={client}")).arg(format!("--advertise-client-urls={client}"));
+    command.arg(format!("--listen-peer-urls={peer}")).arg(format!("--initial-advertise-peer-urls={peer}"));
+    command.arg(format!("--initial-cluster=default={peer}"));
+    // One member elects itself at once with these, and a test's data need not survive the machine.
+    command.args([
+        "--unsafe-no-fsync",
+        "--election-timeout=100",
+        "--heartbeat-interval=10",
+        "--log-level=warn",
+    ]);
+    Ok(command)
+}

@@ -1,0 +1,92 @@
+//! Who talks to the API server: the administrator, any user or group, and service accounts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::PostParams;
+use kube::config::AuthInfo;
+use kube::{Api, Client, Config};
+use serde_json::json;
+
+use super::ApiServer;
+use crate::pki::{Pair, Pki};
+
+impl ApiServer {
+    /// A client of the administrator. Make one per test: its connections belong to the runtime it was made on.
+    pub fn client(&self) -> anyhow::Result<Client> {
+        self.client_with(self.administrator())
+    }
+
+    /// A client of this user, with the rights that RBAC gives to the user and its groups and no others.
+    ///
+    /// It is the administrator who impersonates: the server authorizes and admits the request as the given user.
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> anyhow::Result<Client> {
+        self.client_with(AuthInfo {
+            impersonate: Some(user.to_owned()),
+            impersonate_groups: Some(groups.iter().map(ToString::to_string).collect()),
+            ..self.administrator()
+        })
+    }
+
+    /// A client that holds a real token of an existing service account.
+    pub async fn client_of_service_account(&self, namespace: &str, name: &str) -> anyhow::Result<Client> {
+        let accounts = Api::<ServiceAccount>::namespaced(self.client()?, namespace);
+        let request = TokenRequest {
+            spec: TokenRequestSpec { expiration_seconds: Some(3600), ..Default::default() },
+            ..Default::default()
+        };
+        let answer = accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await
+            .with_context(|| format!("asking for a token of {namespace}/{name}"))?;
+        let token = answer.status.context("the API server issued no token")?.token;
+        self.client_with(AuthInfo { token: Some(token.into()), ..Default::default() })
+    }
+
+    /// The administrator's kubeconfig, for programs that read one.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A kubeconfig with a client certificate of this user, and of one group if given.
+    pub fn kubeconfig_as(&self, user: &str, group: Option<&str>) -> anyhow::Result<PathBuf> {
+        let file = user.replace(':', "-");
+        let pair = self.pki.client(&file, user, group)?;
+        let path = self.directory.join(format!("{file}.kubeconfig"));
+        write_kubeconfig(&path, &self.address, &self.pki, &pair)?;
+        Ok(path)
+    }
+
+    fn administrator(&self) -> AuthInfo {
+        AuthInfo {
+            client_certificate: Some(self.admin.certificate.display().to_string()),
+            client_key: Some(self.admin.key.display().to_string()),
+            ..Default::default()
+        }
+    }
+
+    fn client_with(&self, auth_info: AuthInfo) -> anyhow::Result<Client> {
+        let mut config = Config::new(self.address.parse().context("the server's address is no URL")?);
+        config.root_cert = Some(vec![self.pki.authority_der()]);
+        config.auth_info = auth_info;
+        // A test wants to see what the server answered, not what it answered the third time.
+        config.default_retry = false;
+        Client::try_from(config).context("making a client")
+    }
+}
+
+/// Writes a kubeconfig with one context. It is JSON, which every reader of YAML takes.
+pub fn write_kubeconfig(path: &Path, server: &str, pki: &Pki, pair: &Pair) -> anyhow::Result<()> {
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "bed", "cluster": {"server": server, "certificate-authority": pki.authority_file()}}],
+        "users": [{"name": "user", "user": {"client-certificate": pair.certificate, "client-key": pair.key}}],
+        "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": "user"}}],
+        "current-context": "bed",
+    });
+    fs::write(path, config.to_string()).with_context(|| format!("writing {}", path.display()))
+}

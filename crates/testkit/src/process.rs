@@ -1,0 +1,141 @@
+//! One program of the cluster, with its log and the ways to disturb it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a program may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// How much of a log an error shows.
+const TAIL_LINES: usize = 20;
+
+/// A program that runs until it is stopped or dropped.
+pub struct Process {
+    name: String,
+    log: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    command: Command,
+    child: Option<Child>,
+}
+
+impl Process {
+    /// Starts a program that logs into `directory`.
+    pub fn start(name: &str, mut command: Command, directory: &Path) -> anyhow::Result<Self> {
+        let log = directory.join(format!("{name}.log"));
+        let file = File::options().create(true).append(true).open(&log).context("opening the log")?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let process = Self { name: name.to_owned(), log, state: Mutex::new(State { command, child: None }) };
+        process.spawn()?;
+        Ok(process)
+    }
+
+    /// Starts it again with the same arguments, if it does not run.
+    pub fn spawn(&self) -> anyhow::Result<()> {
+        let mut state = self.state();
+        if state.child.is_none() {
+            let child = state.command.spawn().with_context(|| format!("starting {}", self.name))?;
+            state.child = Some(child);
+        }
+        Ok(())
+    }
+
+    /// Asks it to end and waits until it has; kills it if it takes too long.
+    pub fn stop(&self) -> anyhow::Result<()> {
+        let mut state = self.state();
+        let Some(child) = &mut state.child else { return Ok(()) };
+        send(child, Signal::TERM)?;
+        // A frozen program has to go on before it can handle the request.
+        send(child, Signal::CONT)?;
+        let deadline = Instant::now() + GRACE;
+        while child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                child.kill()?;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        state.child = None;
+        Ok(())
+    }
+
+    /// Ends it without a chance to clean up.
+    pub fn kill(&self) -> anyhow::Result<()> {
+        if let Some(mut child) = self.state().child.take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Stops it and starts it again. Whether it is ready again is for its owner to say.
+    pub fn restart(&self) -> anyhow::Result<()> {
+        self.stop()?;
+        self.spawn()
+    }
+
+    /// Lets it stand still: connections stay open, and nothing answers.
+    pub fn freeze(&self) -> anyhow::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on after [`freeze`](Self::freeze).
+    pub fn thaw(&self) -> anyhow::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// Fails with the end of the log if it does not run.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let mut state = self.state();
+        let Some(child) = &mut state.child else { bail!("{} is not running", self.name) };
+        if let Some(status) = child.try_wait()? {
+            state.child = None;
+            bail!("{} ended with {status}; its log ends with\n{}", self.name, self.log_tail());
+        }
+        Ok(())
+    }
+
+    /// Its process id inside the bed, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.state().child.as_ref().map(Child::id)
+    }
+
+    /// The last lines that it logged.
+    pub fn log_tail(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+
+    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        match &self.state().child {
+            Some(child) => send(child, signal),
+            None => bail!("{} is not running", self.name),
+        }
+    }
+
+    /// A test that panicked while it held the lock left a state that is still true.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nobody to tell.
+        let _already_gone = self.kill();
+    }
+}
+
+fn send(child: &Child, signal: Signal) -> anyhow::Result<()> {
+    kill_process(Pid::from_child(child), signal).with_context(|| format!("sending {signal:?}"))
+}
