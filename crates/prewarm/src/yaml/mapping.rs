@@ -1,0 +1,72 @@
+//! A mapping while it is being read: keys and values arrive one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::position::{Below, Marks, Position};
+
+/// A value together with the positions of everything in it.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub value: Value,
+    pub marks: Marks,
+}
+
+/// The key whose value comes next.
+#[derive(Clone, Debug)]
+pub(super) enum Key {
+    /// A field.
+    Field { name: String, at: Position },
+    /// `<<`: what follows is poured into the mapping.
+    Merge,
+}
+
+/// A mapping that is not closed yet.
+#[derive(Debug, Default)]
+pub(super) struct OpenMapping {
+    /// The key whose value has not come yet.
+    pub key: Option<Key>,
+    fields: Map<String, Value>,
+    marks: BTreeMap<String, Marks>,
+    /// Fields that came from `<<`. Setting them again is what merging is for, and no mistake.
+    merged: BTreeSet<String>,
+}
+
+impl OpenMapping {
+    /// Where a field was set by a key of its own, if it was.
+    pub fn is_set_at(&self, name: &str) -> Option<Position> {
+        if self.merged.contains(name) {
+            return None;
+        }
+        self.marks.get(name).map(|marks| marks.at)
+    }
+
+    /// Sets a field. The last of two with the same name stays, as it does in kubectl.
+    pub fn set(&mut self, name: String, at: Position, node: Node) {
+        self.merged.remove(&name);
+        self.marks.insert(name.clone(), Marks { at, below: node.marks.below });
+        self.fields.insert(name, node.value);
+    }
+
+    /// Pours a mapping, or a list of them of which the first wins, into this one.
+    pub fn merge(&mut self, node: Node) -> Result<(), String> {
+        match (node.value, node.marks.below) {
+            (Value::Object(fields), Below::Fields(marks)) => {
+                self.merged.extend(fields.keys().cloned());
+                self.fields.extend(fields);
+                self.marks.extend(marks);
+                Ok(())
+            }
+            (Value::Array(items), Below::Items(marks)) => {
+                let nodes = items.into_iter().zip(marks);
+                nodes.rev().try_for_each(|(value, marks)| self.merge(Node { value, marks }))
+            }
+            _ => Err("`<<` takes a mapping or a list of mappings".to_owned()),
+        }
+    }
+
+    pub fn close(self, at: Position) -> Node {
+        Node { value: Value::Object(self.fields), marks: Marks { at, below: Below::Fields(self.marks) } }
+    }
+}
