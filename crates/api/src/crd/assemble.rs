@@ -60,6 +60,9 @@ fn tidy(schema: &mut Value) {
             if node.get("default").is_some_and(Value::is_null) {
                 node.remove("default");
             }
+            if let Some(Value::String(description)) = node.get_mut("description") {
+                *description = unwrapped(description);
+            }
             if node.get("format").is_some_and(|format| format == "int-or-string") {
                 node.remove("format");
             }
@@ -68,6 +71,11 @@ fn tidy(schema: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(tidy),
         _ => {}
     }
+}
+
+/// A doc comment without the line breaks that its place in the source asked for; paragraphs stay.
+fn unwrapped(text: &str) -> String {
+    text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Gives the root what every Kubernetes kind has there.

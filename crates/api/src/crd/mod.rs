@@ -4,11 +4,14 @@
 //! how the two become one file that a Kubernetes from 1.30 on takes.
 
 mod assemble;
+mod yaml;
 
 use std::sync::OnceLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
+
+pub use yaml::to_yaml;
 
 use crate::{kruise, ofen};
 

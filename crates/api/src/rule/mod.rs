@@ -63,7 +63,8 @@ impl Rule {
     /// The rule as it stands in the schema.
     pub fn to_json(&self) -> Value {
         let mut rule = json!({ "rule": self.cel, "message": self.message });
-        if !self.field.is_empty() {
+        // The root's own schema has no field for the name, so the server reports rules about it at the root.
+        if !self.field.is_empty() && !self.at.is_empty() {
             rule["fieldPath"] = format!(".{}", self.field).into();
         }
         if matches!(self.check, Check::Creation(_)) {
