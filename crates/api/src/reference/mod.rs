@@ -10,8 +10,144 @@
 //!
 //! The grammar is that of Go's `distribution/reference` v0.6.0 with `go-digest` v1.0.0, because other programs
 //! compute the same keys with it. It is written by hand: the published Rust crates know no IPv6 hosts, accept
-//! names that their own output does not parse back to, and keep other digests than Go does.
+//! names that their own output does not parse back to, and judge digests differently.
 //! `tests/reference_golden` compares every verdict with Go's own.
+//!
+//! One key differs from Go's, on purpose. Go shortens `docker.io/ghcr.io/app` to `ghcr.io/app`, which is another
+//! image in another registry. Such a reference keeps its long name here, so that a name always means one image.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::ParseError;
+
+mod error;
+mod grammar;
+
+/// The tag of a reference that has neither tag nor digest.
+pub const DEFAULT_TAG: &str = "latest";
+
+/// One image, by tag or by digest. Two references are equal when they mean the same image.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ImageRef {
+    /// Registry and path with nothing left out, such as `docker.io/library/nginx`.
+    full_name: String,
+    version: Version,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Version {
+    Tag(String),
+    Digest(String),
+}
+
+impl ImageRef {
+    /// Reads a reference as a user writes it. A missing tag is `latest`; beside a digest, a tag is dropped.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        grammar::check_text(text)?;
+        let (named, digest) = grammar::split_digest(text);
+        let (name, tag) = grammar::split_tag(named);
+        let full_name = grammar::full_name(name)?;
+        let tag = tag.map(grammar::check_tag).transpose()?;
+        let version = match digest {
+            Some(digest) => Version::Digest(grammar::check_digest(digest)?.to_owned()),
+            None => Version::Tag(tag.unwrap_or(DEFAULT_TAG).to_owned()),
+        };
+        Ok(Self { full_name, version })
+    }
+
+    /// Joins a NodeImage key and one of its tags (or digests); the inverse of [`name`](Self::name) and
+    /// [`tag`](Self::tag).
+    pub fn from_parts(name: &str, tag: &str) -> Result<Self, ParseError> {
+        let full_name = grammar::full_name(name)?;
+        let version = if tag.contains(':') {
+            Version::Digest(grammar::check_digest(tag)?.to_owned())
+        } else {
+            Version::Tag(grammar::check_tag(tag)?.to_owned())
+        };
+        Ok(Self { full_name, version })
+    }
+
+    /// The familiar name, which is the key of a NodeImage: `nginx` for `docker.io/library/nginx`.
+    pub fn name(&self) -> &str {
+        grammar::familiar(&self.full_name)
+    }
+
+    /// The tag, or the whole digest (`sha256:…`) of a reference that has one.
+    pub fn tag(&self) -> &str {
+        match &self.version {
+            Version::Tag(tag) => tag,
+            Version::Digest(digest) => digest,
+        }
+    }
+
+    /// Whether the reference names its image by digest.
+    pub fn is_digest(&self) -> bool {
+        matches!(self.version, Version::Digest(_))
+    }
+
+    /// The host that serves the image, with its port: `docker.io` unless the reference names another.
+    pub fn registry(&self) -> &str {
+        self.full_name.split_once('/').map_or(grammar::HUB, |(registry, _)| registry)
+    }
+
+    /// The path of the image in its registry: `library/nginx` for `nginx`.
+    pub fn repository(&self) -> &str {
+        self.full_name.split_once('/').map_or(self.full_name.as_str(), |(_, repository)| repository)
+    }
+
+    /// The form in which the runtime is asked, with nothing left out: `docker.io/library/nginx:latest`.
+    pub fn full(&self) -> String {
+        self.join(&self.full_name)
+    }
+
+    fn join(&self, name: &str) -> String {
+        match &self.version {
+            Version::Tag(tag) => format!("{name}:{tag}"),
+            Version::Digest(digest) => format!("{name}@{digest}"),
+        }
+    }
+}
+
+/// Writes the familiar form with tag or digest: `nginx:latest`.
+impl fmt::Display for ImageRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.join(self.name()))
+    }
+}
+
+impl FromStr for ImageRef {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<&str> for ImageRef {
+    type Error = ParseError;
+
+    fn try_from(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for ImageRef {
+    type Error = ParseError;
+
+    fn try_from(text: String) -> Result<Self, ParseError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<ImageRef> for String {
+    fn from(reference: ImageRef) -> Self {
+        reference.to_string()
+    }
+}
 
 /// Any reference without tag and digest: `[registry/]path`.
 macro_rules! name_pattern {
