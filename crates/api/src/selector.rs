@@ -17,7 +17,7 @@ pub const LABEL_VALUE_PATTERN: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct LabelSelector {
     /// Labels an object must have, for example `app: web`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "match_labels")]
     pub match_labels: Option<BTreeMap<String, String>>,
     /// Conditions on an object's labels; all of them must hold.

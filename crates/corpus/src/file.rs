@@ -149,7 +149,7 @@ fn pieces(fill: &Fill) -> Result<Value> {
                 (0..count).map(|number| Ok((format!("entry-{number}"), numbered(number)?))).collect();
             Ok(Value::Object(map?))
         }
-        (None, None, Some(count), Value::String(piece)) => Ok(piece.chars().cycle().take(count).collect()),
+        (None, None, Some(count), Value::String(piece)) => Ok(piece.chars().cycle().take(count).collect::<String>().into()),
         _ => bail!("fill with one of `items`, `entries`, or `characters` of a text"),
     }
 }

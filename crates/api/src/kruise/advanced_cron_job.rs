@@ -97,7 +97,7 @@ pub enum ConcurrencyPolicy {
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 pub struct CronTemplate {
     /// Makes a batch/v1 Job; its fields are those of a CronJob's jobTemplate.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub job_template: Option<Value>,
     /// Makes a BroadcastJob.
@@ -144,11 +144,11 @@ pub struct TemplateMetadata {
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
     /// Labels of what is made.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::bounds::label_map")]
     pub labels: Option<BTreeMap<String, String>>,
     /// Annotations of what is made.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::bounds::free_text_map")]
     pub annotations: Option<BTreeMap<String, String>>,
     /// Finalizers; not used.

@@ -77,7 +77,7 @@ pub struct NodeSelector {
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub names: Option<Vec<String>>,
     /// Labels a node must have, for example `pool: gpu`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::selector::match_labels")]
     pub match_labels: Option<BTreeMap<String, String>>,
     /// Conditions on a node's labels; all of them must hold.
@@ -91,12 +91,12 @@ pub struct NodeSelector {
 #[serde(rename_all = "camelCase")]
 pub struct SandboxConfig {
     /// Labels of the sandbox configuration, for example `io.kubernetes.image.app: foo`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::bounds::free_text_map")]
     pub labels: Option<BTreeMap<String, String>>,
     /// Annotations of the sandbox configuration, for example
     /// `io.kubernetes.image.metrics.tags: cluster=cn-shanghai`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::bounds::free_text_map")]
     pub annotations: Option<BTreeMap<String, String>>,
 }
