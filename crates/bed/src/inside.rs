@@ -47,7 +47,17 @@ fn furnish() -> anyhow::Result<()> {
 
 /// Runs lines of `ip` commands; the first that fails is the error.
 pub fn configure_network(lines: &str) -> anyhow::Result<()> {
+    run_batch(Command::new("ip"), lines)
+}
+
+/// The same in a named network namespace.
+pub fn configure_network_in(namespace: &str, lines: &str) -> anyhow::Result<()> {
     let mut command = Command::new("ip");
+    command.args(["-netns", namespace]);
+    run_batch(command, lines)
+}
+
+fn run_batch(mut command: Command, lines: &str) -> anyhow::Result<()> {
     command.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("starting ip")?;
     child.stdin.take().expect("its input is a pipe").write_all(lines.as_bytes()).context("talking to ip")?;

@@ -7,7 +7,10 @@
 //! This crate knows the pinned programs ([`programs`]) and how to get into a bed ([`enter`]). It knows nothing of
 //! Kubernetes and has no async runtime, because the task runner needs it too. What runs inside is in the test kit.
 
-#![expect(clippy::missing_panics_doc, reason = "each `expect` states an invariant, so no caller can meet the panic")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "each `expect` states an invariant, so no caller can meet the panic"
+)]
 
 pub mod cgroups;
 pub mod commands;

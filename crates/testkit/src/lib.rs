@@ -6,11 +6,17 @@
 //! frozen and restarted, and all of it is gone when the test binary ends, however it ends.
 
 pub mod api_server;
+pub mod image;
+pub mod node;
 pub mod process;
 pub mod real;
+pub mod registry;
 pub mod wait;
 
+mod http;
 mod pki;
 
 pub use api_server::ApiServer;
+pub use node::Node;
 pub use process::Process;
+pub use registry::Registry;

@@ -12,7 +12,7 @@ use prewarm_bed::Unavailable;
 
 /// Gives a `tests/real_*.rs` file its `main`. Each test is an `async fn() -> anyhow::Result<()>`.
 ///
-/// ```ignore
+/// ```text
 /// real_tests! { a_config_map_is_stored }
 ///
 /// async fn a_config_map_is_stored() -> anyhow::Result<()> {

@@ -1,0 +1,165 @@
+//! Beds themselves: several at once, and nothing left of one that was killed half-way.
+//!
+//! The tests start this same binary again as a program that opens a bed with an API server and a node in it, says so
+//! and waits. Beds nest, so all of it happens inside the bed of the tests.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use anyhow::{Context as _, ensure};
+use prewarm_bed::{cgroups, enter};
+use prewarm_testkit::image::{Image, Layer};
+use prewarm_testkit::{ApiServer, Node, Registry, real, wait};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Tells this binary to hold a bed open instead of running tests; its value marks every process of that bed.
+const HOLD: &str = "PREWARM_HOLD_A_BED";
+
+const READY: &str = "the bed is ready";
+
+fn main() -> ExitCode {
+    if let Ok(marker) = env::var(HOLD) {
+        return hold(&marker);
+    }
+    real::run(vec![
+        real::test("two_beds_use_the_same_addresses_at_once", two_beds_use_the_same_addresses_at_once),
+        real::test("nothing_is_left_of_a_bed_whose_runner_is_killed", || nothing_is_left_of(Victim::Runner)),
+        real::test("nothing_is_left_of_a_bed_whose_unshare_is_killed", || {
+            nothing_is_left_of(Victim::Unshare)
+        }),
+        real::test(
+            "a_bed_ends_with_the_exit_code_of_its_program",
+            a_bed_ends_with_the_exit_code_of_its_program,
+        ),
+    ])
+}
+
+/// Which process of a bed is killed.
+#[derive(Clone, Copy)]
+enum Victim {
+    /// The one that was started first and waits for the bed.
+    Runner,
+    /// The one that made the namespaces.
+    Unshare,
+}
+
+/// Runs inside the inner bed.
+fn hold(marker: &str) -> ExitCode {
+    enter().expect("a bed inside a bed");
+    if marker == "end" {
+        return ExitCode::from(7);
+    }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let (server, registry) = tokio::try_join!(ApiServer::start(), Registry::start()).expect("a cluster");
+        let node = Node::start(&registry).await.expect("a node");
+        registry
+            .push("held", &["1"], &Image::new("held").layer(Layer::of(100_000)).build())
+            .await
+            .expect("a push");
+        node.pull("registry.example/held:1").await.expect("a pull");
+        make_cgroups();
+        println!("{READY} at {}", server.url());
+        std::future::pending::<()>().await;
+    });
+    ExitCode::SUCCESS
+}
+
+/// What kubelet would do: directories named after the bed in every hierarchy, nested.
+fn make_cgroups() {
+    let bed = env::var(enter::BED_VARIABLE).expect("the name of the bed");
+    for hierarchy in hierarchies() {
+        fs::create_dir_all(hierarchy.join(&bed).join("node/pod")).expect("a cgroup");
+    }
+}
+
+/// The mounted cgroup hierarchies: one directory each for version 1, or one for all with version 2.
+fn hierarchies() -> Vec<PathBuf> {
+    let root = Path::new("/sys/fs/cgroup");
+    let below = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let all: Vec<_> =
+        below.chain([root.to_owned()]).filter(|path| path.join("cgroup.procs").is_file()).collect();
+    all.iter().filter(|path| !all.contains(&path.parent().unwrap_or(path).to_owned())).cloned().collect()
+}
+
+/// Starts this binary as a bed holder and waits until its cluster is up. Returns the address of its API server.
+fn start_bed(marker: &str) -> anyhow::Result<(Child, String)> {
+    let mut command = Command::new(env::current_exe()?);
+    let mut runner = command.env(HOLD, marker).stdout(Stdio::piped()).spawn()?;
+    let output = runner.stdout.take().context("its output is a pipe")?;
+    let line = BufReader::new(output).lines().next().context("the bed ended early")??;
+    let address = line.strip_prefix(READY).with_context(|| format!("the bed said {line}"))?;
+    Ok((runner, address.to_owned()))
+}
+
+/// The processes that carry the marker in their environment; a dead one has no environment any more.
+fn marked_processes(marker: &str) -> Vec<u32> {
+    let needle = format!("{HOLD}={marker}");
+    let is_marked = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == needle.as_bytes())
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_marked).collect()
+}
+
+fn mounts() -> anyhow::Result<usize> {
+    Ok(fs::read_to_string("/proc/self/mountinfo")?.lines().count())
+}
+
+async fn two_beds_use_the_same_addresses_at_once() -> anyhow::Result<()> {
+    let [one, other] = ["one", "other"].map(|marker| tokio::task::spawn_blocking(move || start_bed(marker)));
+    let ((mut one, address), (mut other, same_address)) = (one.await??, other.await??);
+    ensure!(address == same_address);
+    for bed in [&mut one, &mut other] {
+        bed.kill()?;
+        bed.wait()?;
+    }
+    Ok(())
+}
+
+async fn nothing_is_left_of(victim: Victim) -> anyhow::Result<()> {
+    let marker = match victim {
+        Victim::Runner => "runner",
+        Victim::Unshare => "unshare",
+    };
+    let mounts_before = mounts()?;
+    let (mut runner, _) = start_bed(marker)?;
+    let bed = format!("{}.{}", env::var(enter::BED_VARIABLE)?, runner.id());
+    let is_of_bed = |name: &str| name == bed;
+    let cgroups = || cgroups::directories(Path::new("/sys/fs/cgroup"), is_of_bed);
+    // Runner, unshare, the program itself, etcd, kube-apiserver, registry and containerd.
+    ensure!(marked_processes(marker).len() == 7, "{:?}", marked_processes(marker));
+    ensure!(!cgroups().is_empty(), "the bed made no cgroups");
+
+    match victim {
+        Victim::Runner => runner.kill()?,
+        Victim::Unshare => kill_process(unshare_of(&runner)?, Signal::KILL)?,
+    }
+    runner.wait()?;
+    wait::until("the end of all processes", async || Ok(marked_processes(marker).is_empty().then_some(())))
+        .await?;
+    ensure!(mounts()? == mounts_before);
+    if matches!(victim, Victim::Runner) {
+        // The runner would have removed them; the next one to start a bed does.
+        cgroups::sweep_stale(&format!("{}.", env::var(enter::BED_VARIABLE)?));
+    }
+    ensure!(cgroups().is_empty(), "{:?}", cgroups());
+    Ok(())
+}
+
+/// The child of the process that waits for the bed.
+fn unshare_of(runner: &Child) -> anyhow::Result<Pid> {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", runner.id()))?;
+    let child = children.split_whitespace().next().context("the runner has no child")?;
+    Pid::from_raw(child.parse()?).context("a process id is positive")
+}
+
+async fn a_bed_ends_with_the_exit_code_of_its_program() -> anyhow::Result<()> {
+    let status = Command::new(env::current_exe()?).env(HOLD, "end").status()?;
+    ensure!(status.code() == Some(7), "{status}");
+    Ok(())
+}
