@@ -1,1 +1,37 @@
-fn main() {}
+//! The project's only task runner: `cargo xtask …`.
+
+mod duration;
+mod test;
+mod tools;
+
+use std::env;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  test           all that CI runs: format, clippy, generated files, tests, the real cluster
+  test --fast    the same without the real cluster
+  tools          builds the programs of the real cluster into a per-user cache, once
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["test"] => test::run(test::Scope::Everything),
+        ["test", "--fast"] => test::run(test::Scope::WithoutRealCluster),
+        ["tools"] => tools::run(),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

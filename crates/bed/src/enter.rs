@@ -76,9 +76,14 @@ pub fn is_inside() -> bool {
     process::id() == 1 && env::var_os(BED_VARIABLE).is_some()
 }
 
+/// Whether this process may make namespaces at all.
+pub fn is_root() -> bool {
+    geteuid().is_root()
+}
+
 /// Says what this machine lacks for a bed.
 pub fn check() -> Result<(), Unavailable> {
-    if !geteuid().is_root() {
+    if !is_root() {
         return Err(Unavailable::NotRoot);
     }
     if let Some(command) = commands::missing().first() {

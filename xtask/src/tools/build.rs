@@ -1,0 +1,145 @@
+//! Builds pinned Go modules into the cache.
+//!
+//! A build works in a directory of its own, with Go's caches in it unless the environment names others, and only the
+//! finished programs are moved to their place. So a killed build leaves nothing that looks finished, and the
+//! gigabytes that Go caches along the way are gone afterwards.
+
+use std::env;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use prewarm_bed::programs::{Module, cache_directory};
+
+use crate::duration::readable;
+
+/// Go compiles on all processors by itself; a second build fills the gaps while one downloads or links.
+const AT_ONCE: usize = 2;
+
+/// What directories of builds begin with.
+const WORKSHOP: &str = "building-";
+
+/// How much of Go's output an error shows.
+const TAIL_LINES: usize = 20;
+
+/// Builds the modules that are absent, two at a time.
+pub fn build(modules: &[&Module]) -> anyhow::Result<()> {
+    let cache = cache_directory();
+    fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
+    let _lock = lock(&cache)?;
+    remove_leftovers(&cache)?;
+    // Whoever held the lock may have built them.
+    let absent = modules.iter().copied().filter(|module| !module.is_present());
+    let workshop = Workshop::open(&cache)?;
+    let queue = Mutex::new(absent);
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> anyhow::Result<()> {
+        while let Some(module) = next() {
+            let name = format!("{} {}", module.name, module.version());
+            workshop.build(module, &cache).with_context(|| format!("building {name}"))?;
+        }
+        Ok(())
+    };
+    let outcomes: Vec<anyhow::Result<()>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
+    });
+    outcomes.into_iter().collect()
+}
+
+/// Two builds at once would only do the same work twice.
+fn lock(cache: &Path) -> anyhow::Result<File> {
+    let file = File::create(cache.join("lock")).context("creating the lock of the cache")?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            println!("waiting for another `cargo xtask tools`");
+            file.lock().context("waiting for the lock of the cache")?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error).context("locking the cache"),
+    }
+    Ok(file)
+}
+
+/// Removes what killed builds left; the lock says that nobody builds.
+fn remove_leftovers(cache: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(cache).context("reading the cache")? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(WORKSHOP) {
+            fs::remove_dir_all(entry.path()).context("removing a killed build")?;
+        }
+    }
+    Ok(())
+}
+
+/// The directory of a build, removed at its end.
+struct Workshop {
+    directory: PathBuf,
+}
+
+impl Workshop {
+    fn open(cache: &Path) -> anyhow::Result<Self> {
+        let directory = cache.join(format!("{WORKSHOP}{}", std::process::id()));
+        fs::create_dir(&directory).context("creating the build directory")?;
+        Ok(Self { directory })
+    }
+
+    fn build(&self, module: &Module, cache: &Path) -> anyhow::Result<()> {
+        let names: Vec<&str> = module.programs.iter().map(|program| program.name).collect();
+        println!("{} {}: building {}", module.name, module.version(), names.join(", "));
+        let start = Instant::now();
+        let source = self.directory.join(module.name);
+        let programs = source.join("programs");
+        fs::create_dir_all(&programs)?;
+        fs::write(source.join("go.mod"), module.go_mod)?;
+        fs::write(source.join("go.sum"), module.go_sum)?;
+        run_go(self.go_build(module, &source, &programs))?;
+        for name in names {
+            ensure!(programs.join(name).is_file(), "Go built no {name}");
+        }
+        fs::rename(&programs, cache.join(module.folder())).context("moving the programs into the cache")?;
+        println!("{} {}: ready after {}", module.name, module.version(), readable(start.elapsed()));
+        Ok(())
+    }
+
+    fn go_build(&self, module: &Module, source: &Path, programs: &Path) -> Command {
+        let mut command = Command::new("go");
+        // Read-only is Go's habit for its module cache, and would keep us from removing it.
+        command.args(["build", "-modcacherw", "-trimpath", "-ldflags", &module.linker_flags(), "-o"]);
+        match module.programs {
+            [program] => command.arg(programs.join(program.name)),
+            // Several take the names of their packages.
+            _ => command.arg(programs),
+        };
+        command.args(module.programs.iter().map(|program| program.package));
+        command.current_dir(source).env("CGO_ENABLED", "0").env("GOWORK", "off");
+        for (variable, folder) in [("GOCACHE", "go-build"), ("GOMODCACHE", "go-mod")] {
+            if env::var_os(variable).is_none() {
+                command.env(variable, self.directory.join(folder));
+            }
+        }
+        command
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.directory) {
+            eprintln!("cannot remove {}: {error}", self.directory.display());
+        }
+    }
+}
+
+fn run_go(mut command: Command) -> anyhow::Result<()> {
+    let output = command.stdin(Stdio::null()).output().context("starting go")?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = complaints.lines().filter(|line| !line.starts_with("go: downloading ")).collect();
+    anyhow::bail!("go build said\n{}", lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"))
+}
