@@ -1,71 +1,35 @@
-//! The generated definitions on a real API server: every case of the corpus gets the verdict that `validate`
-//! gives, and what is taken is stored with the same defaults.
+//! The generated definitions on a real API server: verdicts, defaults, columns, both versions, and clusters that
+//! already have objects.
 
+#[path = "real_admission/corpus.rs"]
+mod corpus;
+#[path = "real_admission/definitions.rs"]
+mod definitions;
 #[path = "real_admission/install.rs"]
 mod install;
 #[path = "real_admission/judge.rs"]
 mod judge;
+#[path = "real_admission/stored.rs"]
+mod stored;
 
-use anyhow::{Context as _, ensure};
-use judge::Answer;
-use prewarm_api::validate;
-use prewarm_corpus::{Case, Verdict};
-use prewarm_testkit::{ApiServer, real_tests};
-use serde_json::Value;
+use corpus::{
+    every_object_of_the_corpus_gets_its_verdict_from_the_server,
+    what_the_server_stores_has_the_defaults_that_validate_fills_in,
+};
+use definitions::{
+    a_trip_through_the_old_version_loses_nothing,
+    kubectl_applies_the_definitions_without_a_word_and_a_second_time_changes_nothing,
+    kubectl_explains_every_kind_in_every_version, the_server_prints_the_columns_that_people_know,
+};
+use prewarm_testkit::real_tests;
+use stored::objects_stored_under_looser_rules_keep_taking_other_writes;
 
 real_tests! {
     every_object_of_the_corpus_gets_its_verdict_from_the_server,
     what_the_server_stores_has_the_defaults_that_validate_fills_in,
-}
-
-async fn every_object_of_the_corpus_gets_its_verdict_from_the_server() -> anyhow::Result<()> {
-    let server = ApiServer::shared().await?;
-    let judge = judge::Judge::new(server).await?;
-    let cases = prewarm_corpus::load()?;
-    let mut wrong = Vec::new();
-    for case in &cases {
-        let answer = judge.ask(case).await.with_context(|| case.title())?;
-        if !agrees(case, &answer) {
-            wrong.push(format!("{}\n    wanted {:?}\n    said {answer}", case.title(), case.server_verdict()));
-        }
-    }
-    println!("{} corpus objects judged by the real kube-apiserver", cases.len());
-    ensure!(wrong.is_empty(), "{} of {} verdicts are wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
-    Ok(())
-}
-
-async fn what_the_server_stores_has_the_defaults_that_validate_fills_in() -> anyhow::Result<()> {
-    let server = ApiServer::shared().await?;
-    let judge = judge::Judge::new(server).await?;
-    let mut differing = Vec::new();
-    let mut compared = 0;
-    for case in prewarm_corpus::load()?.iter().filter(|case| case.old.is_none()) {
-        let Answer::Taken(stored) = judge.ask(case).await? else { continue };
-        let ours = defaulted(&case.object).with_context(|| case.title())?;
-        compared += 1;
-        if stored.get("spec") != ours.get("spec") {
-            differing.push(format!("{}\n  server {}\n  ours   {}", case.title(), stored["spec"], ours["spec"]));
-        }
-    }
-    println!("{compared} stored objects compared");
-    ensure!(compared > 50, "only {compared} objects were compared");
-    ensure!(differing.is_empty(), "{} defaulted objects differ:\n{}", differing.len(), differing.join("\n"));
-    Ok(())
-}
-
-fn agrees(case: &Case, answer: &Answer) -> bool {
-    match (case.server_verdict(), answer) {
-        (Verdict::Accept, Answer::Taken(_)) => true,
-        (Verdict::Refuse { at }, Answer::Refused { paths, .. }) => paths.iter().any(|path| judge::is_same_place(path, at)),
-        _ => false,
-    }
-}
-
-fn defaulted(object: &Value) -> anyhow::Result<Value> {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").split('/').next().unwrap_or_default();
-    let served = prewarm_api::served::find(group, text("kind")).context("a case of a foreign kind was taken")?;
-    let mut copy = object.clone();
-    validate::admit(served, &mut copy, None);
-    Ok(copy)
+    kubectl_applies_the_definitions_without_a_word_and_a_second_time_changes_nothing,
+    kubectl_explains_every_kind_in_every_version,
+    the_server_prints_the_columns_that_people_know,
+    a_trip_through_the_old_version_loses_nothing,
+    objects_stored_under_looser_rules_keep_taking_other_writes,
 }

@@ -1,6 +1,7 @@
 //! Puts definitions on a server and waits until it serves them.
 
 use anyhow::Context as _;
+use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
@@ -20,10 +21,23 @@ pub async fn definitions(client: &Client, crds: &[CustomResourceDefinition]) -> 
         wait::until(&format!("{name} to be served"), async || {
             let status = api.get(&name).await?.status;
             let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
-            let is_served = conditions.iter().any(|one| one.type_ == "Established" && one.status == "True");
-            Ok(is_served.then_some(()))
+            let is_established = conditions.iter().any(|one| one.type_ == "Established" && one.status == "True");
+            Ok((is_established && is_served(client, crd).await).then_some(()))
         })
         .await?;
     }
     Ok(())
+}
+
+/// Whether the server lists objects of the kind in every version; it takes a moment after the definition is
+/// established.
+async fn is_served(client: &Client, crd: &CustomResourceDefinition) -> bool {
+    for version in &crd.spec.versions {
+        let path = format!("/apis/{}/{}/{}", crd.spec.group, version.name, crd.spec.names.plural);
+        let request = Request::get(path).body(Vec::new()).expect("a fixed path is a valid request");
+        if client.request_text(request).await.is_err() {
+            return false;
+        }
+    }
+    true
 }

@@ -35,8 +35,14 @@ pub struct Judge {
 }
 
 impl Judge {
+    /// Installs our definitions first.
     pub async fn new(server: &ApiServer) -> anyhow::Result<Self> {
         super::install::definitions(&server.client()?, prewarm_api::crd::all()).await?;
+        Self::of(server).await
+    }
+
+    /// Takes the server as it is.
+    pub async fn of(server: &ApiServer) -> anyhow::Result<Self> {
         Ok(Self { client: server.client()?, namespace: server.namespace().await? })
     }
 

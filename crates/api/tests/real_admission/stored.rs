@@ -1,0 +1,108 @@
+//! Objects that our definitions would refuse, but which were stored before they came: their status, labels and
+//! finalizers can still be written, else nobody could finish or delete them.
+
+use anyhow::{Context as _, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+use prewarm_corpus::{Case, Verdict};
+use prewarm_testkit::{ApiServer, wait};
+use serde_json::{Value, json};
+
+use super::install;
+use super::judge::{Answer, Judge};
+
+/// Why a refused object of the corpus cannot be among those that are already stored.
+fn cannot_be_stored(case: &Case) -> Option<&'static str> {
+    let Verdict::Refuse { at } = &case.verdict else { return Some("it is taken") };
+    match at.as_str() {
+        _ if case.old.is_some() => Some("it is about an update"),
+        _ if case.object["apiVersion"] == "apps.kruise.io/v1alpha1" => Some("v1beta1 shows the same"),
+        "apiVersion" | "kind" => Some("its kind does not exist"),
+        "spec" => Some("today's programs do not store an object without a spec"),
+        _ if matches!(case.difference, Some(_)) => Some("the server takes it"),
+        _ => None,
+    }
+}
+
+pub async fn objects_stored_under_looser_rules_keep_taking_other_writes() -> anyhow::Result<()> {
+    let server = &ApiServer::start().await?;
+    let client = server.client()?;
+    let loose: Vec<CustomResourceDefinition> = prewarm_api::crd::all().iter().map(loosened).collect();
+    install::definitions(&client, &loose).await?;
+    let judge = Judge::of(server).await?;
+    let cases = prewarm_corpus::load()?;
+    let mut objects = Vec::new();
+    for (index, case) in cases.iter().enumerate().filter(|(_, case)| cannot_be_stored(case).is_none()) {
+        let mut object = case.object.clone();
+        if object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("case-")) {
+            object["metadata"]["name"] = format!("stored-{index}").into();
+        }
+        // What Kubernetes itself refuses was never stored.
+        if let Answer::Taken(_) = judge.create(&object, "").await? {
+            objects.push((case, object));
+        }
+    }
+    install::definitions(&client, prewarm_api::crd::all()).await?;
+    wait_for_our_rules(&judge).await?;
+    let mut locked = Vec::new();
+    for (case, object) in &objects {
+        locked.extend(writes_refused(&judge, object).await?.map(|said| format!("{}\n    {said}", case.title())));
+    }
+    println!("{} objects that would be refused today still take status, label and finalizer writes", objects.len());
+    ensure!(objects.len() > 50, "only {} objects were stored", objects.len());
+    ensure!(locked.is_empty(), "{} of {} objects are locked:\n{}", locked.len(), objects.len(), locked.join("\n"));
+    Ok(())
+}
+
+/// The same kind with no rule, bound or default at all.
+fn loosened(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut crd = crd.clone();
+    let anything: JSONSchemaProps =
+        serde_json::from_value(json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }))
+            .expect("a schema");
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = &mut version.schema {
+            schema.open_api_v3_schema = Some(anything.clone());
+        }
+        version.additional_printer_columns = None;
+    }
+    crd
+}
+
+/// New rules reach the handlers a moment after the definition is stored.
+async fn wait_for_our_rules(judge: &Judge) -> anyhow::Result<()> {
+    for served in prewarm_api::served::all() {
+        let api_version = format!("{}/{}", served.group, served.versions[0]);
+        let bad = json!({
+            "apiVersion": api_version, "kind": served.kind, "metadata": { "name": "probe" }, "spec": { "nonsense": 1 },
+        });
+        wait::until(&format!("the rules of {}", served.kind), async || {
+            let answer = judge.create(&bad, "&dryRun=All").await?;
+            Ok(matches!(answer, Answer::Refused { .. }).then_some(()))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn writes_refused(judge: &Judge, object: &Value) -> anyhow::Result<Option<String>> {
+    let name = object["metadata"]["name"].as_str().context("a stored object has a name")?;
+    let path = format!("{}/{name}", judge.collection(object));
+    let status = match object["kind"].as_str() {
+        Some("ImagePullJob" | "ImageListPullJob" | "NodeImage") => json!({ "status": { "desired": 1 } }),
+        Some("AdvancedCronJob") => json!({ "status": { "lastScheduleTime": "2026-11-15T08:30:00Z" } }),
+        Some("BroadcastJob") => json!({ "status": { "desired": 1, "active": 0, "succeeded": 0, "failed": 0 } }),
+        _ => json!({ "status": { "observedGeneration": 1 } }),
+    };
+    let writes = [
+        (format!("{path}/status"), status),
+        (path.clone(), json!({ "metadata": { "labels": { "touched": "yes" } } })),
+        (path.clone(), json!({ "metadata": { "finalizers": ["example.com/hold"] } })),
+        (path, json!({ "metadata": { "finalizers": null } })),
+    ];
+    for (path, patch) in writes {
+        if let Answer::Refused { message, .. } = judge.send("PATCH", &path, &patch).await? {
+            return Ok(Some(format!("{patch}: {message}")));
+        }
+    }
+    Ok(None)
+}
