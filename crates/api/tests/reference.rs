@@ -149,6 +149,13 @@ fn golden_line(line: &str) -> Golden {
 }
 
 #[test]
+fn go_was_asked_about_every_line() {
+    let lines = include_str!("reference_golden/lines.txt").lines();
+    let asked = lines.filter(|line| !line.is_empty() && !line.starts_with("# ")).count();
+    assert_eq!(golden().len(), asked, "`tests/reference_golden/main.go` says how to ask again");
+}
+
+#[test]
 fn go_gives_the_same_verdicts_names_and_tags() {
     for line in golden() {
         let ours = ImageRef::parse(&line.text).ok().map(|reference| Accepted {
@@ -181,8 +188,7 @@ fn the_pattern_is_short_enough_for_a_schema() {
 
 #[test]
 fn the_body_of_the_fuzz_target_holds_on_every_golden_line() {
-    let lines = golden();
-    for line in &lines {
+    for line in golden() {
         body::check(&line.text);
         body::check(&format!("{}\nlatest", line.text));
         body::check(&format!("{}\n{SHA256}", line.text));

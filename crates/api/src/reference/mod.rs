@@ -1,20 +1,10 @@
-//! Image references: what a user writes, and the two forms the rest of the program needs.
-//!
-//! The familiar name and the tag are the keys of a NodeImage, the full form is what the runtime is asked for:
-//!
-//! | written | name | tag | full form |
-//! |---|---|---|---|
-//! | `nginx` | `nginx` | `latest` | `docker.io/library/nginx:latest` |
-//! | `reg:5000/a/b:v1` | `reg:5000/a/b` | `v1` | `reg:5000/a/b:v1` |
-//! | `ubuntu:20.04@sha256:…` | `ubuntu` | `sha256:…` | `docker.io/library/ubuntu@sha256:…` |
+//! Image references: what a user writes, and the two forms that the rest of the program needs. Name and tag are
+//! the keys of a NodeImage; the full form is what the runtime is asked for.
 //!
 //! The grammar is that of Go's `distribution/reference` v0.6.0 with `go-digest` v1.0.0, because other programs
-//! compute the same keys with it. It is written by hand: the published Rust crates know no IPv6 hosts, accept
-//! names that their own output does not parse back to, and judge digests differently.
-//! `tests/reference_golden` compares every verdict with Go's own.
-//!
-//! One key differs from Go's, on purpose. Go shortens `docker.io/ghcr.io/app` to `ghcr.io/app`, which is another
-//! image in another registry. Such a reference keeps its long name here, so that a name always means one image.
+//! compute the same keys with it. It is written by hand: `oci-spec` 0.10 knows no IPv6 hosts, and accepts names
+//! that it does not read back. One key differs from Go's, on purpose: Go shortens `docker.io/ghcr.io/app` to
+//! `ghcr.io/app`, an image in another registry. Here it keeps its long name, so a name always means one image.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,7 +19,13 @@ mod grammar;
 /// The tag of a reference that has neither tag nor digest.
 pub const DEFAULT_TAG: &str = "latest";
 
-/// One image, by tag or by digest. Two references are equal when they mean the same image.
+/// One image, by tag or by digest. References are compared by what they mean, not by how they are written:
+///
+/// | written | name | tag | full form |
+/// |---|---|---|---|
+/// | `nginx` | `nginx` | `latest` | `docker.io/library/nginx:latest` |
+/// | `reg:5000/a/b:v1` | `reg:5000/a/b` | `v1` | `reg:5000/a/b:v1` |
+/// | `ubuntu:20.04@sha256:…` | `ubuntu` | `sha256:…` | `docker.io/library/ubuntu@sha256:…` |
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ImageRef {
