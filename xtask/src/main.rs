@@ -19,8 +19,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["test"] => test::run(test::Scope::Everything),
-        ["test", "--fast"] => test::run(test::Scope::WithoutRealCluster),
+        ["test"] => return test::run(test::Scope::Everything),
+        ["test", "--fast"] => return test::run(test::Scope::WithoutRealCluster),
         ["tools"] => tools::run(),
         _ => {
             eprint!("{USAGE}");

@@ -7,7 +7,7 @@ mod real;
 mod report;
 mod tally;
 
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail, ensure};
 
@@ -23,7 +23,7 @@ pub enum Scope {
     WithoutRealCluster,
 }
 
-pub fn run(scope: Scope) -> anyhow::Result<()> {
+pub fn run(scope: Scope) -> ExitCode {
     let mut report = Report::default();
     report.check("format", || cargo(&["fmt", "--all", "--check"]));
     report.check("clippy", || {

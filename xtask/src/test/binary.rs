@@ -29,7 +29,10 @@ pub fn build_all() -> anyhow::Result<Vec<Binary>> {
     let output = command.stderr(Stdio::inherit()).output().context("starting cargo")?;
     ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
     let messages = String::from_utf8(output.stdout).context("cargo printed no text")?;
-    Ok(messages.lines().filter_map(parse).collect())
+    let mut binaries: Vec<Binary> = messages.lines().filter_map(parse).collect();
+    // Cargo names them in the order in which they happen to be finished.
+    binaries.sort_by_key(Binary::title);
+    Ok(binaries)
 }
 
 /// Reads one message of cargo; most of them are about something else.

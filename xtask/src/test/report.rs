@@ -1,8 +1,7 @@
 //! The headings, times and sums of a test run.
 
+use std::process::ExitCode;
 use std::time::Instant;
-
-use anyhow::bail;
 
 use super::tally::Tally;
 use crate::duration::readable;
@@ -11,6 +10,7 @@ use crate::duration::readable;
 #[derive(Default)]
 pub struct Report {
     sum: Tally,
+    failed_steps: Vec<String>,
 }
 
 impl Report {
@@ -25,25 +25,28 @@ impl Report {
         let start = Instant::now();
         let outcome = step();
         let time = readable(start.elapsed());
-        match outcome {
-            Ok(tally) if tally == Tally::default() => println!("   ok, {time}"),
-            Ok(tally) => {
-                println!("   {tally}, {time}");
-                self.sum += tally;
-            }
-            Err(error) => {
-                println!("   failed, {time}: {error:#}");
-                self.sum.failed += 1;
-            }
+        let tally = outcome.unwrap_or_else(|error| {
+            println!("   {error:#}");
+            Tally { failed: 1, ..Tally::default() }
+        });
+        if tally == Tally::default() {
+            println!("   ok, {time}");
+        } else {
+            println!("   {tally}, {time}");
         }
+        if tally.failed > 0 {
+            self.failed_steps.push(title.to_owned());
+        }
+        self.sum += tally;
     }
 
-    /// Prints the closing line, and fails if anything did.
-    pub fn close(self) -> anyhow::Result<()> {
-        println!("\n{}", self.sum);
-        if self.sum.failed > 0 {
-            bail!("a check or a test failed; see above");
+    /// Prints the closing line. Nothing may come after it, so failure is told by the exit code alone.
+    pub fn close(self) -> ExitCode {
+        println!();
+        if !self.failed_steps.is_empty() {
+            println!("failed: {}", self.failed_steps.join(", "));
         }
-        Ok(())
+        println!("{}", self.sum);
+        if self.sum.failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }

@@ -117,6 +117,7 @@ impl Workshop {
         };
         command.args(module.programs.iter().map(|program| program.package));
         command.current_dir(source).env("CGO_ENABLED", "0").env("GOWORK", "off");
+        command.env("GOTMPDIR", source);
         for (variable, folder) in [("GOCACHE", "go-build"), ("GOMODCACHE", "go-mod")] {
             if env::var_os(variable).is_none() {
                 command.env(variable, self.directory.join(folder));
