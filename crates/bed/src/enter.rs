@@ -10,7 +10,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{self, Command, ExitStatus, Stdio};
 
@@ -23,6 +22,9 @@ use crate::{cgroups, inside};
 
 /// Holds the bed's name; only set inside one.
 pub const BED_VARIABLE: &str = "PREWARM_BED";
+
+/// What the names of beds begin with, unless they are started inside another.
+pub const NAME_PREFIX: &str = "prewarm-";
 
 /// What the bed must not inherit: proxies would be asked for addresses that exist inside only, and a developer's own
 /// cluster is nothing that a test may touch.
@@ -41,7 +43,7 @@ const FORGOTTEN: &[&str] = &[
 /// Why no bed can be made on this machine.
 #[derive(Debug, Error)]
 pub enum Unavailable {
-    #[error("it needs root")]
+    #[error("they need root")]
     NotRoot,
     #[error("`{command}` is missing: install the package {package}")]
     MissingCommand { command: &'static str, package: &'static str },
@@ -122,12 +124,7 @@ fn unshare() -> Command {
 
 /// What the names of beds started from here begin with.
 fn child_prefix() -> String {
-    let mut prefix = String::from("prewarm-");
-    if let Ok(bed) = env::var(BED_VARIABLE) {
-        prefix.clear();
-        write!(prefix, "{bed}.").expect("writing to a string cannot fail");
-    }
-    prefix
+    env::var(BED_VARIABLE).map_or_else(|_| NAME_PREFIX.to_owned(), |bed| format!("{bed}."))
 }
 
 fn exit_code(status: ExitStatus) -> i32 {

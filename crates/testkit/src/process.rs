@@ -1,5 +1,6 @@
 //! One program of the cluster, with its log and the ways to disturb it.
 
+use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use prewarm_bed::enter::BED_VARIABLE;
 use rustix::process::{Pid, Signal, kill_process};
+
+/// Names a directory for the logs of all programs. Without it they vanish with the bed.
+pub const LOGS_VARIABLE: &str = "PREWARM_LOGS";
 
 /// How long a program may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(15);
@@ -31,7 +36,7 @@ struct State {
 impl Process {
     /// Starts a program that logs into `directory`.
     pub fn start(name: &str, mut command: Command, directory: &Path) -> anyhow::Result<Self> {
-        let log = directory.join(format!("{name}.log"));
+        let log = log_file(name, directory);
         let file = File::options().create(true).append(true).open(&log).context("opening the log")?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let process = Self { name: name.to_owned(), log, state: Mutex::new(State { command, child: None }) };
@@ -133,6 +138,18 @@ impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended by itself; there is nobody to tell.
         let _already_gone = self.kill();
+    }
+}
+
+/// In the program's own directory, or where it outlives the bed.
+fn log_file(name: &str, directory: &Path) -> PathBuf {
+    match env::var_os(LOGS_VARIABLE) {
+        None => directory.join(format!("{name}.log")),
+        Some(kept) => {
+            let bed = env::var(BED_VARIABLE).unwrap_or_default();
+            let part = directory.file_name().unwrap_or_default().to_string_lossy();
+            Path::new(&kept).join(format!("{bed}-{part}-{name}.log"))
+        }
     }
 }
 

@@ -130,9 +130,10 @@ async fn a_restarted_etcd_keeps_its_data() -> anyhow::Result<()> {
     let maps = Api::<ConfigMap>::namespaced(server.client()?, "default");
     maps.create(&PostParams::default(), &config_map("kept", "value")).await?;
     server.etcd.kill()?;
-    server.etcd.restart()?;
-    server.ready().await?;
-    ensure!(maps.get("kept").await?.data == config_map("kept", "value").data);
+    ensure!(server.etcd.check().is_err());
+    server.etcd.spawn()?;
+    let kept = wait::until("etcd", async || Ok(maps.get("kept").await.ok())).await?;
+    ensure!(kept.data == config_map("kept", "value").data);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use prewarm_bed::enter;
+use prewarm_bed::{cgroups, enter};
 
 use super::binary::Binary;
 use super::tally::Tally;
@@ -17,6 +17,8 @@ pub fn run(binaries: &[Binary]) -> anyhow::Result<Tally> {
     for binary in binaries {
         sum += binary.run_aloud()?;
     }
+    // Each bed removes its own; one that was killed could not.
+    cgroups::sweep_stale(enter::NAME_PREFIX);
     Ok(sum)
 }
 
