@@ -15,13 +15,9 @@ use crate::yaml::{self, Document, Marks, Position, Problem};
 /// How many unknown fields of one object are looked up elsewhere in it; each costs several inspections.
 const MAX_LOOKUPS_PER_OBJECT: usize = 20;
 
-/// Where each object of this run was first seen.
-#[derive(Debug, Default)]
-pub struct Seen(BTreeMap<ObjectName, String>);
-
 /// Checks one file.
-pub fn check(file: &str, bytes: Vec<u8>, seen: &mut Seen) -> FileReport {
-    let mut checker = Checker { file, seen, report: FileReport::default() };
+pub fn check(file: &str, bytes: Vec<u8>) -> FileReport {
+    let mut checker = Checker { file, seen: BTreeMap::new(), report: FileReport::default() };
     match sources::decode(bytes) {
         Ok(text) => checker.text(&text),
         Err((at, message)) => checker.error(at, FieldPath::root(), message, None),
@@ -32,7 +28,8 @@ pub fn check(file: &str, bytes: Vec<u8>, seen: &mut Seen) -> FileReport {
 
 struct Checker<'a> {
     file: &'a str,
-    seen: &'a mut Seen,
+    /// Where each object was first seen. It ends with the file: overlays repeat names across files on purpose.
+    seen: BTreeMap<ObjectName, Position>,
     report: FileReport,
 }
 
@@ -72,21 +69,19 @@ impl Checker<'_> {
     fn object(&mut self, object: &Located<'_>) {
         let Value::Object(fields) = object.value else {
             let message =
-                format!("expected an object with `apiVersion` and `kind`, not {}", describe(object.value));
+                format!("expected an object with apiVersion and kind, not {}", describe(object.value));
             return self.error_at(object, &FieldPath::root(), message);
         };
-        for name in ["apiVersion", "kind"] {
-            match fields.get(name) {
-                Some(Value::String(_)) => {}
-                Some(other) => {
-                    let message = format!("must be a text, not {}", describe(other));
-                    return self.error_at(object, &FieldPath::root().field(name), message);
-                }
-                None => {
-                    let message = format!("`{name}` is missing; every object has `apiVersion` and `kind`");
-                    return self.error_at(object, &FieldPath::root(), message);
-                }
-            }
+        let names = ["apiVersion", "kind"];
+        let missing: Vec<&str> = names.into_iter().filter(|name| !fields.contains_key(*name)).collect();
+        if !missing.is_empty() {
+            let message =
+                format!("no {}; every Kubernetes object has apiVersion and kind", missing.join(" and "));
+            return self.error_at(object, &FieldPath::root(), message);
+        }
+        if let Some(name) = names.into_iter().find(|name| !fields[*name].is_string()) {
+            let message = format!("must be a text, not {}", describe(&fields[name]));
+            return self.error_at(object, &FieldPath::root().field(name), message);
         }
         match list_of(object.value) {
             Some(item_names) => self.list(object, &item_names),
@@ -97,7 +92,7 @@ impl Checker<'_> {
     fn list(&mut self, list: &Located<'_>, item_names: &ItemNames) {
         let items_path = FieldPath::root().field("items");
         let Some(Value::Array(items)) = list.value.get("items") else {
-            return self.error_at(list, &items_path, "a list needs `items`, a list of objects".to_owned());
+            return self.error_at(list, &items_path, "must be a list of objects".to_owned());
         };
         for (index, item) in items.iter().enumerate() {
             let marks = list.marks.child(&Step::Field("items".to_owned()));
@@ -150,16 +145,12 @@ impl Checker<'_> {
     fn note_repetition(&mut self, object: &Located<'_>) {
         let name = ObjectName::of(object.value);
         let Some(own_name) = name.name.clone() else { return };
-        let at = object.marks.at;
-        let here = format!("{}:{}:{}", self.file, at.line, at.column);
-        if let Some(first) = self.seen.0.get(&name) {
-            let message = format!(
-                "{} {own_name} is also in {first}; the later one wins",
-                name.kind.unwrap_or_default()
-            );
+        if let Some(first) = self.seen.get(&name) {
+            let kind = name.kind.unwrap_or_default();
+            let message = format!("{kind} {own_name} is already in line {}; the later one wins", first.line);
             self.note(object, message);
         } else {
-            self.seen.0.insert(name, here);
+            self.seen.insert(name, object.marks.at);
         }
     }
 

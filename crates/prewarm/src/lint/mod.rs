@@ -12,7 +12,6 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use self::check::Seen;
 use self::report::Report;
 use self::sources::Unreadable;
 use crate::answer::{Answer, Exit};
@@ -59,10 +58,9 @@ pub fn run(args: &Args) -> Answer {
     let named: Vec<PathBuf> = args.paths.iter().chain(&args.filename).cloned().collect();
     let (sources, mut unreadable) = sources::list(&named);
     let mut report = Report::default();
-    let mut seen = Seen::default();
     for source in sources {
         match source.read() {
-            Ok(bytes) => report.add(check::check(&source.name(), bytes, &mut seen)),
+            Ok(bytes) => report.add(check::check(&source.name(), bytes)),
             Err(error) => {
                 unreadable.push(Unreadable { name: source.name(), reason: Unreadable::explain(&error) });
             }

@@ -69,6 +69,11 @@ impl Builder {
         }
     }
 
+    /// Whether a limit is used up. What comes after such a document is not worth reading either.
+    pub fn is_exhausted(&self) -> bool {
+        self.values > MAX_VALUES || self.alias_bytes > MAX_ALIAS_BYTES
+    }
+
     /// The document, if it has any content.
     pub fn finish(self) -> Option<Document> {
         let root = self.root.filter(|root| !root.value.is_null())?;
@@ -128,9 +133,6 @@ impl Builder {
             return Err(self.problem(at, format!("values are nested more than {MAX_DEPTH} levels deep")));
         }
         self.alias_bytes += extent.bytes;
-        if self.alias_bytes > MAX_ALIAS_BYTES {
-            return Err(self.problem(at, too_many_values()));
-        }
         self.spend(extent.values, at)?;
         let node = self.anchors[&anchor].node.clone();
         self.place(node, at)
@@ -192,8 +194,13 @@ impl Builder {
 
     fn spend(&mut self, values: usize, at: Position) -> Result<(), Problem> {
         self.values += values;
-        if self.values > MAX_VALUES || self.alias_bytes > MAX_ALIAS_BYTES {
-            return Err(self.problem(at, too_many_values()));
+        if self.is_exhausted() {
+            let message = format!(
+                "the document is too large to check: more than {MAX_VALUES} values, or {} MiB repeated through \
+                 aliases; the rest of the file is not checked",
+                MAX_ALIAS_BYTES >> 20
+            );
+            return Err(self.problem(at, message));
         }
         Ok(())
     }
@@ -236,10 +243,4 @@ fn measure(value: &Value) -> Extent {
         bytes: own_bytes + children.iter().map(|child| child.bytes).sum::<usize>(),
         depth: is_collection + children.iter().map(|child| child.depth).max().unwrap_or(0),
     }
-}
-
-fn too_many_values() -> String {
-    format!(
-        "the document is too large to check: more than {MAX_VALUES} values, or 8 MiB repeated through aliases"
-    )
 }

@@ -116,32 +116,34 @@ impl<'text> Documents<'text> {
                     }
                 }
                 Ok((event, span)) => {
-                    let at = self.place_of(span.start);
-                    if let Err(problem) = builder.take(event, at) {
-                        self.skip_document();
-                        return Some(Err(self.hint_at_templates(problem)));
+                    if let Err(problem) = builder.take(event, self.place_of(span.start)) {
+                        self.is_at_end = builder.is_exhausted() || self.skip_document();
+                        return Some(Err(self.hint_at_templates(problem, span.start)));
                     }
                 }
                 Err(error) if self.is_json_without_separator(&error) => self.restart_at(*error.marker()),
                 Err(error) => {
-                    self.skip_document();
+                    self.is_at_end = self.skip_document();
                     return Some(Err(self.syntax_problem(&error)));
                 }
             }
         }
     }
 
-    fn skip_document(&mut self) {
-        self.is_at_end = !matches!(self.parser.proceed_next_document(), Ok(true));
+    /// Leaves the rest of a document out and says whether it was the last one.
+    fn skip_document(&mut self) -> bool {
+        !matches!(self.parser.proceed_next_document(), Ok(true))
     }
 
     fn syntax_problem(&self, error: &ScanError) -> Problem {
-        let (at, message) = syntax::explain(self.text, error.kind(), self.place_of(*error.marker()));
-        self.hint_at_templates(Problem { at, path: FieldPath::root(), message })
+        let at = self.place_of(*error.marker());
+        let (at, message) = syntax::explain(self.text, error.kind(), at);
+        self.hint_at_templates(Problem { at, path: FieldPath::root(), message }, *error.marker())
     }
 
-    fn hint_at_templates(&self, problem: Problem) -> Problem {
-        match syntax::template_hint(self.text, problem.at) {
+    /// Templates break the text in many ways, and none of the usual sentences would help.
+    fn hint_at_templates(&self, problem: Problem, marker: Marker) -> Problem {
+        match syntax::template_hint(self.rest, marker.byte_offset().unwrap_or_default()) {
             Some(message) => Problem { message, ..problem },
             None => problem,
         }

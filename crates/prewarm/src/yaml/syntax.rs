@@ -7,6 +7,9 @@ use granit_parser::ErrorKind;
 use super::MAX_DEPTH;
 use super::position::{Position, count};
 
+/// How far to both sides a line is looked at: a text without line breaks may have a problem at every byte.
+const MAX_LINE_BYTES: usize = 200;
+
 /// The place and the sentence for a syntax error that the parser found at `at`.
 pub(super) fn explain(text: &str, kind: &ErrorKind, at: Position) -> (Position, String) {
     if is_about_tabs(kind)
@@ -18,8 +21,8 @@ pub(super) fn explain(text: &str, kind: &ErrorKind, at: Position) -> (Position, 
 }
 
 /// A sentence for a line that only makes sense before a template engine has run, if it looks like one.
-pub(super) fn template_hint(text: &str, at: Position) -> Option<String> {
-    line_of(text, at).contains("{{").then(|| {
+pub(super) fn template_hint(text: &str, offset: usize) -> Option<String> {
+    line_around(text, offset).contains("{{").then(|| {
         "this looks like a template; render it first, for example `helm template . | prewarm lint -`"
             .to_owned()
     })
@@ -49,9 +52,15 @@ fn first_tab_in_indentation(text: &str, from: Position) -> Option<Position> {
     })
 }
 
-fn line_of(text: &str, at: Position) -> &str {
-    let index = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
-    text.split('\n').nth(index).unwrap_or_default()
+/// The line at an offset, or as much of it as is near.
+fn line_around(text: &str, offset: usize) -> &str {
+    let offset = text.floor_char_boundary(offset);
+    let near = text.floor_char_boundary(offset.saturating_sub(MAX_LINE_BYTES))
+        ..text.ceil_char_boundary(offset.saturating_add(MAX_LINE_BYTES));
+    let (before, after) = (&text[near.start..offset], &text[offset..near.end]);
+    let start = before.rfind('\n').map_or(near.start, |found| near.start + found + 1);
+    let end = after.find('\n').map_or(near.end, |found| offset + found);
+    &text[start..end]
 }
 
 fn sentence(kind: &ErrorKind) -> String {
