@@ -1,10 +1,13 @@
 //! The project's only task runner: `cargo xtask …`.
 
+mod bench;
 mod duration;
+mod generate;
 mod test;
 mod tools;
 
 use std::env;
+use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -12,6 +15,9 @@ usage: cargo xtask <task>
 
   test           all that CI runs: format, clippy, generated files, tests, the real cluster
   test --fast    the same without the real cluster
+  gen            writes the generated files: deploy/crds
+  check          fails if a generated file is out of date
+  bench <name>   measures, prints one JSON line per figure and fails if a bar is missed: admission
   tools          builds the programs of the real cluster into a per-user cache, once
 ";
 
@@ -21,6 +27,9 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => return test::run(test::Scope::Everything),
         ["test", "--fast"] => return test::run(test::Scope::WithoutRealCluster),
+        ["gen"] => generate::write(root()),
+        ["check"] => generate::check(root()),
+        ["bench", name] => bench::run(name),
         ["tools"] => tools::run(),
         _ => {
             eprint!("{USAGE}");
@@ -34,4 +43,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The top of the tree.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask stands in the tree")
 }

@@ -29,6 +29,7 @@ pub fn run(scope: Scope) -> ExitCode {
     report.check("clippy", || {
         cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])
     });
+    report.check("generated files", || crate::generate::check(crate::root()));
     let mut binaries = Vec::new();
     report.check("build", || {
         binaries = binary::build_all()?;

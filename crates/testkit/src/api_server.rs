@@ -8,7 +8,7 @@ mod identity;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -98,12 +98,20 @@ impl ApiServer {
         &self,
         arguments: impl IntoIterator<Item = A>,
     ) -> anyhow::Result<String> {
+        let output = self.kubectl_output(arguments).await?;
+        ensure!(output.status.success(), "kubectl: {}", String::from_utf8_lossy(&output.stderr).trim());
+        String::from_utf8(output.stdout).context("kubectl printed no text")
+    }
+
+    /// Runs kubectl as the administrator, for tests about how it ends or what it complains of.
+    pub async fn kubectl_output<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> anyhow::Result<Output> {
         let mut command = Command::new(programs::locate("kubectl")?);
         command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments);
         command.env("HOME", &self.directory);
-        let output = tokio::process::Command::from(command).output().await.context("starting kubectl")?;
-        ensure!(output.status.success(), "kubectl: {}", String::from_utf8_lossy(&output.stderr).trim());
-        String::from_utf8(output.stdout).context("kubectl printed no text")
+        tokio::process::Command::from(command).output().await.context("starting kubectl")
     }
 }
 
