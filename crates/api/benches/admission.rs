@@ -24,8 +24,19 @@ const MOST: f64 = 1.3;
 const PLAIN_GROUP: &str = "plain.kruise.io";
 /// Keywords that only refuse; without them a schema still prunes and fills in defaults.
 const RULES: [&str; 13] = [
-    "x-kubernetes-validations", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems",
-    "minProperties", "maxProperties", "required", "format",
+    "x-kubernetes-validations",
+    "enum",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+    "format",
 ];
 
 fn main() -> ExitCode {
@@ -34,7 +45,10 @@ fn main() -> ExitCode {
         eprintln!("cannot measure: {reason}");
         return ExitCode::from(2);
     }
-    match tokio::runtime::Runtime::new().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(measure())) {
+    match tokio::runtime::Runtime::new()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(measure()))
+    {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -46,7 +60,8 @@ fn main() -> ExitCode {
 async fn measure() -> anyhow::Result<ExitCode> {
     let server = ApiServer::start().await?;
     let client = server.client()?;
-    let ours = prewarm_api::crd::all().iter().find(|crd| crd.spec.names.kind == "NodeImage").context("NodeImage")?;
+    let ours =
+        prewarm_api::crd::all().iter().find(|crd| crd.spec.names.kind == "NodeImage").context("NodeImage")?;
     install::definitions(&client, &[ours.clone(), without_rules(ours)?]).await?;
     let with = Target::create(&client, "apps.kruise.io").await?;
     let without = Target::create(&client, PLAIN_GROUP).await?;
@@ -67,8 +82,18 @@ async fn measure() -> anyhow::Result<ExitCode> {
         }
     }
     let mut figures = Figures::new("admission");
-    figures.add("CPU of a spec write of 50 images, with rules / without", median(spec), "×", Bar::AtMost(MOST));
-    figures.add("CPU of a status write of 50 images, with rules / without", median(status), "×", Bar::AtMost(MOST));
+    figures.add(
+        "CPU of a spec write of 50 images, with rules / without",
+        median(spec),
+        "×",
+        Bar::AtMost(MOST),
+    );
+    figures.add(
+        "CPU of a status write of 50 images, with rules / without",
+        median(status),
+        "×",
+        Bar::AtMost(MOST),
+    );
     Ok(figures.close())
 }
 
@@ -187,7 +212,8 @@ async fn send(client: &Client, method: &str, path: &str, body: &Value) -> anyhow
 
 /// User and system time of a process, from the kernel's hundredths of a second.
 fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).context("reading the API server's CPU time")?;
+    let stat =
+        fs::read_to_string(format!("/proc/{pid}/stat")).context("reading the API server's CPU time")?;
     let Some((_, fields)) = stat.rsplit_once(") ") else { bail!("not a stat line: {stat}") };
     let fields: Vec<&str> = fields.split(' ').collect();
     let ticks = |index: usize| -> anyhow::Result<f64> {

@@ -41,7 +41,9 @@ pub fn is_ours(group: &str) -> bool {
     all().iter().any(|served| served.group == group)
 }
 
-fn served(crd: &k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition) -> Served {
+fn served(
+    crd: &k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+) -> Served {
     let spec = &crd.spec;
     let group = if spec.group == ofen::GROUP { ofen::GROUP } else { kruise::GROUP };
     let schema = spec.versions[0].schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());

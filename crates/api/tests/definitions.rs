@@ -20,7 +20,8 @@ fn walk(node: &Value, path: &str, visit: &mut impl FnMut(&str, &Value)) {
 
 fn each_node(mut visit: impl FnMut(&str, &Value)) {
     for crd in crd::all() {
-        let schema = crd.spec.versions[0].schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+        let schema =
+            crd.spec.versions[0].schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
         walk(&serde_json::to_value(schema).unwrap(), &crd.spec.names.kind, &mut visit);
     }
 }
@@ -89,10 +90,18 @@ fn the_definitions_at_a_glance() {
         let (spec, names) = (&crd.spec, &crd.spec.names);
         let versions: Vec<&str> = spec.versions.iter().map(|version| version.name.as_str()).collect();
         writeln!(text, "{} ({}) {} {:?}", names.kind, names.plural, spec.scope, names.short_names).unwrap();
-        writeln!(text, "  versions {}; status subresource {}", versions.join(", "),
-            spec.versions.iter().all(|version| version.subresources.as_ref().is_some_and(|one| one.status.is_some()))).unwrap();
+        writeln!(
+            text,
+            "  versions {}; status subresource {}",
+            versions.join(", "),
+            spec.versions
+                .iter()
+                .all(|version| version.subresources.as_ref().is_some_and(|one| one.status.is_some()))
+        )
+        .unwrap();
         let columns = spec.versions[0].additional_printer_columns.iter().flatten();
-        let columns: Vec<String> = columns.map(|column| format!("{}={}", column.name, column.json_path)).collect();
+        let columns: Vec<String> =
+            columns.map(|column| format!("{}={}", column.name, column.json_path)).collect();
         writeln!(text, "  columns {}", columns.join(" ")).unwrap();
         for rule in rule::of(&names.kind) {
             writeln!(text, "  {} at {:?}: {}", rule.id, rule.at, rule.message).unwrap();

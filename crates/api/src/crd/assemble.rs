@@ -43,8 +43,9 @@ fn shipped_schema(derived: &JSONSchemaProps, rules: &[Rule]) -> JSONSchemaProps 
     tidy(&mut schema);
     describe_root(&mut schema);
     for rule in rules.iter().filter(|rule| !matches!(rule.check, Check::Offline(_))) {
-        let node = descend(&mut schema, &rule.at)
-            .unwrap_or_else(|| panic!("rule {} stands at {:?}, which the schema does not have", rule.id, rule.at));
+        let node = descend(&mut schema, &rule.at).unwrap_or_else(|| {
+            panic!("rule {} stands at {:?}, which the schema does not have", rule.id, rule.at)
+        });
         let list = node.entry("x-kubernetes-validations").or_insert_with(|| json!([]));
         list.as_array_mut().expect("a list of rules").push(rule.to_json());
     }

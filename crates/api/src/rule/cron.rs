@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Check, Rule, has, pull, schedule, text};
+use super::{Check, Rule, has, object_name, pull, schedule, text};
 use crate::names::{BROADCAST_JOB_NAME_LABEL, BROADCAST_JOB_UID_LABEL};
 
 /// Longest name of a cron or broadcast job.
@@ -76,10 +76,16 @@ pub fn advanced_cron_job() -> Vec<Rule> {
             id: "kruise V46",
             at: "spec.template".to_owned(),
             field: "",
-            cel: "has(oldSelf.imageListPullJobTemplate) ? has(self.imageListPullJobTemplate) : self == oldSelf".to_owned(),
+            cel:
+                "has(oldSelf.imageListPullJobTemplate) ? has(self.imageListPullJobTemplate) : self == oldSelf"
+                    .to_owned(),
             message: "the template cannot be changed, except for an imageListPullJobTemplate: make a new cron job",
             check: Check::Transition(|new, old| {
-                if has(old, "imageListPullJobTemplate") { has(new, "imageListPullJobTemplate") } else { new == old }
+                if has(old, "imageListPullJobTemplate") {
+                    has(new, "imageListPullJobTemplate")
+                } else {
+                    new == old
+                }
             }),
         },
         Rule {
@@ -94,10 +100,15 @@ pub fn advanced_cron_job() -> Vec<Rule> {
             id: "kruise V45",
             at: format!("{LIST}.completionPolicy"),
             field: "activeDeadlineSeconds",
-            cel: format!("!has(self.activeDeadlineSeconds) || self.activeDeadlineSeconds <= {MAX_CRON_DEADLINE}"),
+            cel: format!(
+                "!has(self.activeDeadlineSeconds) || self.activeDeadlineSeconds <= {MAX_CRON_DEADLINE}"
+            ),
             message: "the deadline of a scheduled image list is at most 86400 seconds, a day",
             check: Check::Value(|policy| {
-                policy.get("activeDeadlineSeconds").and_then(Value::as_i64).is_none_or(|limit| limit <= MAX_CRON_DEADLINE)
+                policy
+                    .get("activeDeadlineSeconds")
+                    .and_then(Value::as_i64)
+                    .is_none_or(|limit| limit <= MAX_CRON_DEADLINE)
             }),
         },
         Rule {
@@ -173,13 +184,11 @@ fn name(id: &'static str) -> Rule {
     }
 }
 
-fn object_name(object: &Value) -> Option<&str> {
-    object.pointer("/metadata/name").and_then(Value::as_str)
-}
-
 fn is_pod_count(parallelism: &Value) -> bool {
     match parallelism {
-        Value::Number(number) => number.as_i64().is_some_and(|count| (0..=i64::from(i32::MAX)).contains(&count)),
+        Value::Number(number) => {
+            number.as_i64().is_some_and(|count| (0..=i64::from(i32::MAX)).contains(&count))
+        }
         Value::String(text) => crate::schema::matches("^[0-9]{1,9}%$", text),
         _ => false,
     }

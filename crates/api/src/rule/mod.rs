@@ -37,6 +37,8 @@ pub struct Rule {
 pub enum Check {
     /// On every write, of the value itself.
     Value(fn(&Value) -> bool),
+    /// On every write, of a text; says more precisely than the rule's message what is wrong.
+    Text(fn(&str) -> Result<(), String>),
     /// On updates, of the new and the old value.
     Transition(fn(&Value, &Value) -> bool),
     /// On creation only, so that objects which are already stored keep taking writes.
@@ -88,4 +90,12 @@ fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
 /// Whether a list field is there and has at least one item.
 fn has_items(value: &Value, field: &str) -> bool {
     value.get(field).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+}
+
+/// The object's name, also where the server will complete it: it cuts `generateName` and adds five characters.
+fn object_name(object: &Value) -> Option<String> {
+    const KEPT: usize = 58;
+    let metadata = object.get("metadata")?;
+    let start = || Some(text(metadata, "generateName")?.chars().take(KEPT).chain("00000".chars()).collect());
+    text(metadata, "name").filter(|name| !name.is_empty()).map(str::to_owned).or_else(start)
 }

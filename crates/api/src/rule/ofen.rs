@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Check, Rule, has, pull};
+use super::{Check, Rule, has, object_name, pull};
 
 /// Longest label value: an ImagePrefetch is known to its node sets by a label with its name.
 const MAX_LABEL_VALUE: usize = 63;
@@ -18,7 +18,7 @@ pub fn image_prefetch() -> Vec<Rule> {
             cel: "size(self.metadata.name) <= 63".to_owned(),
             message: "the name is longer than 63 characters, the most that fits the label of its NodeImageSets",
             check: Check::Creation(|object| {
-                object.pointer("/metadata/name").and_then(Value::as_str).is_none_or(|name| name.len() <= MAX_LABEL_VALUE)
+                object_name(object).is_none_or(|name| name.len() <= MAX_LABEL_VALUE)
             }),
         },
         Rule {

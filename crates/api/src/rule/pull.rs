@@ -131,7 +131,8 @@ pub fn label_selector(at: &str) -> Vec<Rule> {
             id: "kruise V13",
             at: format!("{at}.matchExpressions[]"),
             field: "values",
-            cel: "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)".to_owned(),
+            cel: "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)"
+                .to_owned(),
             message: "operators In and NotIn need at least one value; Exists and DoesNotExist take none",
             check: Check::Value(|requirement| {
                 let compares = matches!(text(requirement, "operator"), Some("In" | "NotIn"));
@@ -159,10 +160,11 @@ pub fn image(id: &'static str, at: &str) -> Rule {
         id,
         at: at.to_owned(),
         field: "",
-        cel: format!("self.matches('{}')", escape(PATTERN)),
+        // A bare image ID fits the grammar, but names no image.
+        cel: format!("self.matches('{}') && !self.matches('^[a-f0-9]{{64}}$')", escape(PATTERN)),
         message: "not an image reference: write it as [registry[:port]/]name[:tag][@digest] with a lower-case name, \
                   for example nginx:1.25",
-        check: Check::Value(|image| image.as_str().is_some_and(|text| ImageRef::parse(text).is_ok())),
+        check: Check::Text(|text| ImageRef::parse(text).map(drop).map_err(|error| error.to_string())),
     }
 }
 

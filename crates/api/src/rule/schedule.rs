@@ -52,10 +52,27 @@ mod tests {
     #[test]
     fn lines_that_run_today_are_taken() {
         let lines = [
-            "0 2 * * *", "*/5 * * * *", "0 10 * * ?", "1,15,30 0-6 1-31/2 JAN-Mar mon,WED", "5/15 * * * *",
-            "1,,2 * * * *", "*/100 * * * *", "+5 007 * * *", "  0\t0 1 1 0 ", "0 2 * * *\n", "@daily", "@midnight",
-            "@every 1h30m", "@every 1.5h", "@every 90s", "TZ=Asia/Shanghai 0 2 * * *", "CRON_TZ=UTC @hourly",
-            "? ? ? ? ?", "*-9 * * * *", "30-10 * * * *", ",5, * * * *",
+            "0 2 * * *",
+            "*/5 * * * *",
+            "0 10 * * ?",
+            "1,15,30 0-6 1-31/2 JAN-Mar mon,WED",
+            "5/15 * * * *",
+            "1,,2 * * * *",
+            "*/100 * * * *",
+            "+5 007 * * *",
+            "  0\t0 1 1 0 ",
+            "0 2 * * *\n",
+            "@daily",
+            "@midnight",
+            "@every 1h30m",
+            "@every 1.5h",
+            "@every 90s",
+            "TZ=Asia/Shanghai 0 2 * * *",
+            "CRON_TZ=UTC @hourly",
+            "? ? ? ? ?",
+            "*-9 * * * *",
+            "30-10 * * * *",
+            ",5, * * * *",
         ];
         for line in lines {
             assert!(looks_like_one(line), "{line:?} should be taken");
@@ -65,10 +82,34 @@ mod tests {
     #[test]
     fn lines_that_no_parser_takes_are_refused() {
         let lines = [
-            "", " ", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 * ",
-            "* * * * 7", "* * * * L", "* * * foo *", "-5 * * * *", "*/0 * * * *", "*/ * * * *", "1- * * * *",
-            "every day", "@reboot", "@every", "@every ", "@every day", "@Daily", " @daily", "0 2 * * * # nightly",
-            "TZ=Asia/Shanghai", "1/2/3 * * * *", "1.5 * * * *", "* * * * mond",
+            "",
+            " ",
+            "* * * *",
+            "* * * * * *",
+            "60 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * 32 * *",
+            "* * * 13 * ",
+            "* * * * 7",
+            "* * * * L",
+            "* * * foo *",
+            "-5 * * * *",
+            "*/0 * * * *",
+            "*/ * * * *",
+            "1- * * * *",
+            "every day",
+            "@reboot",
+            "@every",
+            "@every ",
+            "@every day",
+            "@Daily",
+            " @daily",
+            "0 2 * * * # nightly",
+            "TZ=Asia/Shanghai",
+            "1/2/3 * * * *",
+            "1.5 * * * *",
+            "* * * * mond",
         ];
         for line in lines {
             assert!(!looks_like_one(line), "{line:?} should be refused");

@@ -33,7 +33,8 @@ impl Schema {
                 self.check_object(map.len(), value, path, findings);
                 for (name, inner) in map {
                     // The metadata of whole objects is checked by Kubernetes itself.
-                    let is_metadata = name == "metadata" && (path.steps().is_empty() || self.embedded_resource);
+                    let is_metadata =
+                        name == "metadata" && (path.steps().is_empty() || self.embedded_resource);
                     if let (Some(schema), false) = (self.field(name), is_metadata) {
                         let old = old.and_then(|old| old.get(name));
                         schema.check_at(inner, old, &path.field(name), findings);
@@ -90,10 +91,15 @@ impl Schema {
         let is_valid = |schema: &Schema| schema.check(value, None).is_empty();
         let fits = limits.all_of.iter().all(is_valid)
             && (limits.any_of.is_empty() || limits.any_of.iter().any(is_valid))
-            && (limits.one_of.is_empty() || limits.one_of.iter().filter(|schema| is_valid(schema)).count() == 1)
+            && (limits.one_of.is_empty()
+                || limits.one_of.iter().filter(|schema| is_valid(schema)).count() == 1)
             && !limits.not.as_deref().is_some_and(is_valid);
         if !fits {
-            findings.add(path, Class::Invalid, "does not fit the combinations that the schema allows".to_owned());
+            findings.add(
+                path,
+                Class::Invalid,
+                "does not fit the combinations that the schema allows".to_owned(),
+            );
         }
     }
 
@@ -103,7 +109,11 @@ impl Schema {
         }
         if self.limits.min_properties.is_some_and(|least| fields < least) {
             let known: Vec<&str> = self.properties.keys().map(String::as_str).collect();
-            let choice = if known.is_empty() { "one entry".to_owned() } else { format!("one of {}", known.join(", ")) };
+            let choice = if known.is_empty() {
+                "one entry".to_owned()
+            } else {
+                format!("one of {}", known.join(", "))
+            };
             findings.add(path, Class::Invalid, format!("must have at least {choice}"));
         }
         if let Some(most) = self.limits.max_properties.filter(|most| fields > *most) {
@@ -114,23 +124,36 @@ impl Schema {
 
     fn check_list(&self, items: &[Value], path: &FieldPath, findings: &mut Findings) {
         if let Some(least) = self.limits.min_items.filter(|least| items.len() < *least) {
-            let message = format!("has {} items, and must have at least {least}; leave the field out if none is meant", items.len());
+            let message = format!(
+                "has {} items, and must have at least {least}; leave the field out if none is meant",
+                items.len()
+            );
             findings.add(path, Class::Invalid, message);
         }
         if let Some(most) = self.limits.max_items.filter(|most| items.len() > *most) {
-            findings.add(path, Class::TooLong, format!("has {} items; at most {most} may be given", items.len()));
+            findings.add(
+                path,
+                Class::TooLong,
+                format!("has {} items; at most {most} may be given", items.len()),
+            );
         }
         let mut seen = BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
             let key = match &self.list_type {
                 ListType::Atomic => return,
                 ListType::Set => item.to_string(),
-                ListType::Map(keys) => {
-                    keys.iter().map(|key| item.get(key).map(Value::to_string).unwrap_or_default()).collect::<Vec<_>>().join(",")
-                }
+                ListType::Map(keys) => keys
+                    .iter()
+                    .map(|key| item.get(key).map(Value::to_string).unwrap_or_default())
+                    .collect::<Vec<_>>()
+                    .join(","),
             };
             if !seen.insert(key) {
-                findings.add(&path.index(index), Class::Duplicate, format!("{} is in the list twice", describe(item)));
+                findings.add(
+                    &path.index(index),
+                    Class::Duplicate,
+                    format!("{} is in the list twice", describe(item)),
+                );
             }
         }
     }
@@ -141,7 +164,11 @@ impl Schema {
             findings.add(path, Class::Invalid, "must not be empty".to_owned());
         }
         if let Some(most) = self.limits.max_length.filter(|most| length > *most) {
-            findings.add(path, Class::TooLong, format!("has {length} characters; at most {most} may be given"));
+            findings.add(
+                path,
+                Class::TooLong,
+                format!("has {length} characters; at most {most} may be given"),
+            );
         }
         if let Some(pattern) = self.limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
             let message = format!("{} does not match {}", quote(text), pattern.as_str());

@@ -69,7 +69,8 @@ fn list_type(json: &Value) -> ListType {
 }
 
 fn limits(json: &Value) -> Result<Limits, CompileError> {
-    let count = |name: &str| json.get(name).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let count =
+        |name: &str| json.get(name).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
     let number = |name: &str| json.get(name).and_then(Value::as_f64);
     let flag = |name: &str| json.get(name).and_then(Value::as_bool).unwrap_or(false);
     let text = |name: &str| json.get(name).and_then(Value::as_str);

@@ -11,7 +11,8 @@ impl Schema {
         match value {
             Value::Object(map) => {
                 map.retain(|name, inner| {
-                    !inner.is_null() || self.field(name).is_none_or(|schema| schema.nullable || schema.is_anything())
+                    !inner.is_null()
+                        || self.field(name).is_none_or(|schema| schema.nullable || schema.is_anything())
                 });
                 for (name, property) in &self.properties {
                     if let (false, Some(default)) = (map.contains_key(name), &property.default) {

@@ -24,7 +24,9 @@ pub(super) fn fault(format: &str, value: &Value) -> Option<&'static str> {
 
 /// A number that does not fit 64 bits with sign.
 fn is_huge(value: &Value) -> bool {
-    value.is_number() && value.as_i64().is_none() && value.as_f64().is_none_or(|number| number.abs() >= 9.2e18)
+    value.is_number()
+        && value.as_i64().is_none()
+        && value.as_f64().is_none_or(|number| number.abs() >= 9.2e18)
 }
 
 fn is_date_time(text: &str) -> bool {
@@ -56,7 +58,9 @@ mod tests {
     #[test]
     fn only_real_times_are_times() {
         assert!(is_date_time("2024-02-29T23:59:59Z") && is_date_time("2026-11-15t08:30:00.123+02:00"));
-        for text in ["yesterday", "2026-02-29T00:00:00Z", "2026-11-15", "2026-11-15T24:00:00Z", "2026-11-15T08:30Z"] {
+        for text in
+            ["yesterday", "2026-02-29T00:00:00Z", "2026-11-15", "2026-11-15T24:00:00Z", "2026-11-15T08:30Z"]
+        {
             assert!(!is_date_time(text), "{text}");
         }
     }

@@ -41,7 +41,8 @@ impl Schema {
                 }
                 for (name, inner) in map {
                     // The metadata of whole objects is known to Kubernetes itself.
-                    let is_metadata = name == "metadata" && (path.steps().is_empty() || self.embedded_resource);
+                    let is_metadata =
+                        name == "metadata" && (path.steps().is_empty() || self.embedded_resource);
                     if let (Some(schema), false) = (self.field(name), is_metadata) {
                         schema.prune_at(inner, &path.field(name), unknown);
                     }
@@ -105,7 +106,9 @@ impl Unknown {
                 format!("unknown field {name:?}; did you mean {meant:?}? It belongs under {holder}")
             }
             Some(meant) => format!("unknown field {name:?}; did you mean {meant:?}?"),
-            None => format!("unknown field {name:?}; remove it, or see `kubectl explain` for the fields there are"),
+            None => format!(
+                "unknown field {name:?}; remove it, or see `kubectl explain` for the fields there are"
+            ),
         }
     }
 }

@@ -55,7 +55,9 @@ pub(super) fn unknown_fields(object: &Value) -> Vec<Violation> {
         .map(|name| Violation {
             path: FieldPath::root().field("metadata").field(name),
             class: Class::UnknownField,
-            message: format!("unknown field {name:?}; labels and annotations are the places for data of your own"),
+            message: format!(
+                "unknown field {name:?}; labels and annotations are the places for data of your own"
+            ),
         })
         .collect()
 }
@@ -68,9 +70,13 @@ fn name(metadata: &Value, path: &FieldPath) -> Option<Violation> {
         }
         Some(name) if !matches(NAME_PATTERN, name) => (
             Class::Invalid,
-            format!("{name:?} is not a name: use lower-case letters, digits, '-' and '.', with a letter or digit at both ends"),
+            format!(
+                "{name:?} is not a name: use lower-case letters, digits, '-' and '.', with a letter or digit at both ends"
+            ),
         ),
-        None if text("generateName").is_none() => (Class::Required, "must be given: name the object".to_owned()),
+        None if text("generateName").is_none() => {
+            (Class::Required, "must be given: name the object".to_owned())
+        }
         _ => return None,
     };
     Some(Violation { path: path.field("name"), class, message })

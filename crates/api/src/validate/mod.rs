@@ -67,12 +67,18 @@ pub fn inspect(object: &Value) -> Inspection {
         Some(served) => Inspection::UnknownKind(Violation {
             path: FieldPath::root().field("apiVersion"),
             class: Class::NotSupported,
-            message: format!("{kind} has no version {version:?}; use {group}/{}", served.versions.join(" or ")),
+            message: format!(
+                "{kind} has no version {version:?}; use {group}/{}",
+                served.versions.join(" or ")
+            ),
         }),
         None => Inspection::UnknownKind(Violation {
             path: FieldPath::root().field("kind"),
             class: Class::NotSupported,
-            message: format!("{group} has no kind {kind:?} that Prewarm serves; it serves {}", kinds_of(group)),
+            message: format!(
+                "{group} has no kind {kind:?} that Prewarm serves; it serves {}",
+                kinds_of(group)
+            ),
         }),
     }
 }
@@ -106,7 +112,10 @@ fn strictly(served: &Served, object: &Value) -> Vec<Violation> {
 }
 
 fn kinds_of(group: &str) -> String {
-    let kinds: Vec<&str> =
-        served::all().iter().filter(|served| served.group == group).map(|served| served.kind.as_str()).collect();
+    let kinds: Vec<&str> = served::all()
+        .iter()
+        .filter(|served| served.group == group)
+        .map(|served| served.kind.as_str())
+        .collect();
     kinds.join(", ")
 }

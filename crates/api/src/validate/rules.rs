@@ -13,20 +13,25 @@ pub(super) fn check(rules: &[Rule], object: &Value, old: Option<&Value>, violati
         let steps: Vec<&str> = rule.at.split('.').filter(|step| !step.is_empty()).collect();
         visit(&steps, object, old, &FieldPath::root(), &mut |value, old, path| {
             let place = path.below(rule.field);
-            if judged.contains(path) || judged.contains(&place) || holds(rule.check, value, old) {
+            if judged.contains(path) || judged.contains(&place) {
                 return;
             }
-            violations.push(Violation { path: place, class: Class::Invalid, message: rule.message.to_owned() });
+            if let Some(message) = fault(rule, value, old) {
+                violations.push(Violation { path: place, class: Class::Invalid, message });
+            }
         });
     }
 }
 
-fn holds(check: Check, value: &Value, old: Option<&Value>) -> bool {
-    match check {
+/// What to tell a person if the rule does not hold.
+fn fault(rule: &Rule, value: &Value, old: Option<&Value>) -> Option<String> {
+    let holds = match rule.check {
         Check::Value(check) | Check::Offline(check) => old == Some(value) || check(value),
         Check::Transition(check) => old.is_none_or(|old| check(value, old)),
         Check::Creation(check) => old.is_some() || check(value),
-    }
+        Check::Text(check) => return value.as_str().and_then(|text| check(text).err()),
+    };
+    (!holds).then(|| rule.message.to_owned())
 }
 
 type Visitor<'v> = dyn FnMut(&Value, Option<&Value>, &FieldPath) + 'v;

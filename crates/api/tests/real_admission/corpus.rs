@@ -16,7 +16,11 @@ pub async fn every_object_of_the_corpus_gets_its_verdict_from_the_server() -> an
     for case in &cases {
         let answer = judge.ask(case).await.with_context(|| case.title())?;
         if !agrees(case, &answer) {
-            wrong.push(format!("{}\n    wanted {:?}\n    said {answer}", case.title(), case.server_verdict()));
+            wrong.push(format!(
+                "{}\n    wanted {:?}\n    said {answer}",
+                case.title(),
+                case.server_verdict()
+            ));
         }
     }
     println!("{} corpus objects judged by the real kube-apiserver", cases.len());
@@ -34,7 +38,12 @@ pub async fn what_the_server_stores_has_the_defaults_that_validate_fills_in() ->
         let ours = defaulted(&case.object).with_context(|| case.title())?;
         compared += 1;
         if stored.get("spec") != ours.get("spec") {
-            differing.push(format!("{}\n  server {}\n  ours   {}", case.title(), stored["spec"], ours["spec"]));
+            differing.push(format!(
+                "{}\n  server {}\n  ours   {}",
+                case.title(),
+                stored["spec"],
+                ours["spec"]
+            ));
         }
     }
     println!("{compared} stored objects compared");
@@ -46,7 +55,9 @@ pub async fn what_the_server_stores_has_the_defaults_that_validate_fills_in() ->
 fn agrees(case: &Case, answer: &Answer) -> bool {
     match (case.server_verdict(), answer) {
         (Verdict::Accept, Answer::Taken(_)) => true,
-        (Verdict::Refuse { at }, Answer::Refused { paths, .. }) => paths.iter().any(|path| judge::is_same_place(path, at)),
+        (Verdict::Refuse { at }, Answer::Refused { paths, .. }) => {
+            paths.iter().any(|path| judge::is_same_place(path, at))
+        }
         _ => false,
     }
 }
@@ -54,7 +65,8 @@ fn agrees(case: &Case, answer: &Answer) -> bool {
 fn defaulted(object: &Value) -> anyhow::Result<Value> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let group = text("apiVersion").split('/').next().unwrap_or_default();
-    let served = prewarm_api::served::find(group, text("kind")).context("a case of a foreign kind was taken")?;
+    let served =
+        prewarm_api::served::find(group, text("kind")).context("a case of a foreign kind was taken")?;
     let mut copy = object.clone();
     validate::admit(served, &mut copy, None);
     Ok(copy)

@@ -14,7 +14,8 @@ fn definitions_folder() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds").display().to_string()
 }
 
-pub async fn kubectl_applies_the_definitions_without_a_word_and_a_second_time_changes_nothing() -> anyhow::Result<()> {
+pub async fn kubectl_applies_the_definitions_without_a_word_and_a_second_time_changes_nothing()
+-> anyhow::Result<()> {
     let server = ApiServer::start().await?;
     let folder = definitions_folder();
     for ending in [" created", " unchanged"] {
@@ -39,7 +40,10 @@ pub async fn kubectl_explains_every_kind_in_every_version() -> anyhow::Result<()
                 Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
             })
             .await?;
-            ensure!(text.contains("images") || text.contains("image") || text.contains("template"), "{kind}: {text}");
+            ensure!(
+                text.contains("images") || text.contains("image") || text.contains("template"),
+                "{kind}: {text}"
+            );
         }
     }
     let text = server.kubectl(["explain", "imagepulljob.spec.parallelism"]).await?;
@@ -72,8 +76,9 @@ pub async fn the_server_prints_the_columns_that_people_know() -> anyhow::Result<
 
 /// The server's own column names for a list, as it gives them to kubectl.
 async fn table(server: &ApiServer, path: &str) -> anyhow::Result<String> {
-    let request =
-        Request::get(path).header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io").body(Vec::new())?;
+    let request = Request::get(path)
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())?;
     let table: Value = server.client()?.request(request).await.with_context(|| path.to_owned())?;
     let columns = table["columnDefinitions"].as_array().context("a table has columns")?;
     let names = columns.iter().map(|column| {
@@ -88,10 +93,16 @@ pub async fn a_trip_through_the_old_version_loses_nothing() -> anyhow::Result<()
     let judge = Judge::new(&server).await?;
     let mut trips = 0;
     let cases = prewarm_corpus::load()?;
-    let taken = cases.iter().filter(|case| case.old.is_none() && case.verdict == prewarm_corpus::Verdict::Accept);
-    for (index, case) in taken.filter(|case| case.object["apiVersion"] == "apps.kruise.io/v1beta1").enumerate() {
+    let taken =
+        cases.iter().filter(|case| case.old.is_none() && case.verdict == prewarm_corpus::Verdict::Accept);
+    for (index, case) in
+        taken.filter(|case| case.object["apiVersion"] == "apps.kruise.io/v1beta1").enumerate()
+    {
         let mut object = case.object.clone();
-        if object["metadata"].get("name").is_some_and(|name| name.as_str().is_some_and(|name| name.starts_with("case-"))) {
+        if object["metadata"]
+            .get("name")
+            .is_some_and(|name| name.as_str().is_some_and(|name| name.starts_with("case-")))
+        {
             object["metadata"]["name"] = format!("trip-{index}").into();
         }
         let Answer::Taken(stored) = judge.create(&object, "").await? else { continue };
@@ -103,7 +114,11 @@ pub async fn a_trip_through_the_old_version_loses_nothing() -> anyhow::Result<()
         ensure!(matches!(written, Answer::Taken(_)), "{}: {written}", case.title());
         let back: Value = get(&server, &at("v1beta1")).await?;
         ensure!(back["spec"] == stored["spec"], "{}: came back as {}", case.title(), back["spec"]);
-        ensure!(back["metadata"]["generation"] == stored["metadata"]["generation"], "{}: was changed", case.title());
+        ensure!(
+            back["metadata"]["generation"] == stored["metadata"]["generation"],
+            "{}: was changed",
+            case.title()
+        );
         trips += 1;
     }
     println!("{trips} objects went through v1alpha1 and back");

@@ -21,7 +21,8 @@ pub async fn definitions(client: &Client, crds: &[CustomResourceDefinition]) -> 
         wait::until(&format!("{name} to be served"), async || {
             let status = api.get(&name).await?.status;
             let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
-            let is_established = conditions.iter().any(|one| one.type_ == "Established" && one.status == "True");
+            let is_established =
+                conditions.iter().any(|one| one.type_ == "Established" && one.status == "True");
             Ok((is_established && is_served(client, crd).await).then_some(()))
         })
         .await?;

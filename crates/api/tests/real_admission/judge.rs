@@ -78,7 +78,8 @@ impl Judge {
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let served = served::find(api_version.split('/').next().unwrap_or_default(), kind);
         let is_cluster_wide = served.is_some_and(|served| !served.namespaced);
-        let namespace = if is_cluster_wide { String::new() } else { format!("/namespaces/{}", self.namespace) };
+        let namespace =
+            if is_cluster_wide { String::new() } else { format!("/namespaces/{}", self.namespace) };
         let plural = match kind {
             "ImagePrefetch" => "imageprefetches".to_owned(),
             kind => format!("{}s", kind.to_lowercase()),
@@ -88,7 +89,8 @@ impl Judge {
 
     /// Sends a request with a JSON body.
     pub async fn send(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Answer> {
-        let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let content_type =
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let request = Request::builder()
             .method(method)
             .uri(path)

@@ -2,7 +2,9 @@
 //! finalizers can still be written, else nobody could finish or delete them.
 
 use anyhow::{Context as _, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
 use prewarm_corpus::{Case, Verdict};
 use prewarm_testkit::{ApiServer, wait};
 use serde_json::{Value, json};
@@ -45,11 +47,22 @@ pub async fn objects_stored_under_looser_rules_keep_taking_other_writes() -> any
     wait_for_our_rules(&judge).await?;
     let mut locked = Vec::new();
     for (case, object) in &objects {
-        locked.extend(writes_refused(&judge, object).await?.map(|said| format!("{}\n    {said}", case.title())));
+        locked.extend(
+            writes_refused(&judge, object).await?.map(|said| format!("{}\n    {said}", case.title())),
+        );
     }
-    println!("{} objects that would be refused today still take status, label and finalizer writes", objects.len());
+    println!(
+        "{} objects that would be refused today still take status, label and finalizer writes",
+        objects.len()
+    );
     ensure!(objects.len() > 50, "only {} objects were stored", objects.len());
-    ensure!(locked.is_empty(), "{} of {} objects are locked:\n{}", locked.len(), objects.len(), locked.join("\n"));
+    ensure!(
+        locked.is_empty(),
+        "{} of {} objects are locked:\n{}",
+        locked.len(),
+        objects.len(),
+        locked.join("\n")
+    );
     Ok(())
 }
 
@@ -90,7 +103,9 @@ async fn writes_refused(judge: &Judge, object: &Value) -> anyhow::Result<Option<
     let status = match object["kind"].as_str() {
         Some("ImagePullJob" | "ImageListPullJob" | "NodeImage") => json!({ "status": { "desired": 1 } }),
         Some("AdvancedCronJob") => json!({ "status": { "lastScheduleTime": "2026-11-15T08:30:00Z" } }),
-        Some("BroadcastJob") => json!({ "status": { "desired": 1, "active": 0, "succeeded": 0, "failed": 0 } }),
+        Some("BroadcastJob") => {
+            json!({ "status": { "desired": 1, "active": 0, "succeeded": 0, "failed": 0 } })
+        }
         _ => json!({ "status": { "observedGeneration": 1 } }),
     };
     let writes = [
