@@ -1,15 +1,15 @@
 //! Judges the objects of one file. Pure: bytes come in, findings go out.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use prewarm_api::path::{FieldPath, Step};
 use prewarm_api::validate::{Class, Inspection, Violation, inspect};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::decode::decode;
+use super::list::{self, ItemNames};
 use super::misplaced;
 use super::report::{FileReport, Finding, ObjectName, Severity};
-use super::sources;
 use crate::yaml::{self, Document, Marks, Position, Problem};
 
 /// How many unknown fields of one object are looked up elsewhere in it; each costs several inspections.
@@ -18,7 +18,7 @@ const MAX_LOOKUPS_PER_OBJECT: usize = 20;
 /// Checks one file.
 pub fn check(file: &str, bytes: Vec<u8>) -> FileReport {
     let mut checker = Checker { file, seen: BTreeMap::new(), report: FileReport::default() };
-    match sources::decode(bytes) {
+    match decode(bytes) {
         Ok(text) => checker.text(&text),
         Err((at, message)) => checker.error(at, FieldPath::root(), message, None),
     }
@@ -83,7 +83,7 @@ impl Checker<'_> {
             let message = format!("must be a text, not {}", describe(&fields[name]));
             return self.error_at(object, &FieldPath::root().field(name), message);
         }
-        match list_of(object.value) {
+        match list::items_of(object.value) {
             Some(item_names) => self.list(object, &item_names),
             None => self.single(object),
         }
@@ -156,7 +156,8 @@ impl Checker<'_> {
 
     fn error_at(&mut self, object: &Located<'_>, path: &FieldPath, message: String) {
         let at = object.marks.locate(path);
-        self.error(at, join(&object.path, path), message, Some(ObjectName::of(object.value)));
+        let name = object.value.is_object().then(|| ObjectName::of(object.value));
+        self.error(at, join(&object.path, path), message, name);
     }
 
     fn error(&mut self, at: Position, path: FieldPath, message: String, object: Option<ObjectName>) {
@@ -176,42 +177,6 @@ impl Checker<'_> {
     }
 }
 
-/// What the items of a list are called when they do not say it themselves.
-enum ItemNames {
-    /// `v1 List`: every item says what it is.
-    Own,
-    /// `ImagePullJobList` and the like: the API leaves the names of the items out.
-    Inherited { api_version: String, kind: String },
-}
-
-impl ItemNames {
-    fn complete<'a>(&self, item: &'a Value) -> Cow<'a, Value> {
-        match (self, item) {
-            (Self::Inherited { api_version, kind }, Value::Object(fields))
-                if !fields.contains_key("apiVersion") && !fields.contains_key("kind") =>
-            {
-                let mut fields = fields.clone();
-                fields.insert("apiVersion".to_owned(), json!(api_version));
-                fields.insert("kind".to_owned(), json!(kind));
-                Cow::Owned(Value::Object(fields))
-            }
-            _ => Cow::Borrowed(item),
-        }
-    }
-}
-
-/// Whether an object is a list whose items are worth a look.
-fn list_of(object: &Value) -> Option<ItemNames> {
-    let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
-    if (api_version, kind) == ("v1", "List") {
-        return Some(ItemNames::Own);
-    }
-    let kind = kind.strip_suffix("List")?;
-    let item = json!({ "apiVersion": api_version, "kind": kind });
-    let names = ItemNames::Inherited { api_version: api_version.to_owned(), kind: kind.to_owned() };
-    matches!(inspect(&item), Inspection::Ours(_)).then_some(names)
-}
-
 fn join(outer: &FieldPath, inner: &FieldPath) -> FieldPath {
     inner.steps().iter().fold(outer.clone(), |path, step| match step {
         Step::Field(name) => path.field(name),
@@ -227,5 +192,51 @@ fn describe(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The pieces of a manifest, in an order that makes no sense.
+    fn shuffled_manifests() -> impl Strategy<Value = String> {
+        let lines = vec![
+            "apiVersion: apps.kruise.io/v1beta1",
+            "apiVersion: v1",
+            "kind: ImagePullJob",
+            "kind: ImagePullJobList",
+            "kind: List",
+            "metadata: {name: a}",
+            "spec:",
+            "items:",
+            "- &a x: *a",
+            "  - <<: [{a: 1}]",
+            "  image: nginx",
+            "  selector:",
+            "    names: [a]",
+            "\tparallelism: 1",
+            "---",
+            "{\"a\": [",
+            "]}",
+        ];
+        prop::collection::vec(prop::sample::select(lines), 0..20).prop_map(|lines| lines.join("\n"))
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_checked_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(check("file", bytes).errors > 0);
+        }
+
+        #[test]
+        fn whatever_is_wrong_stands_in_a_line_of_the_file(text in shuffled_manifests()) {
+            let lines = text.lines().count().max(1) + 1;
+            for finding in check("file", text.into_bytes()).findings {
+                prop_assert!((1..=lines).contains(&(finding.at.line as usize)), "{:?}", finding);
+            }
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! Files are read one at a time (gather), judged by pure functions (decide) and reported at the end (apply).
 
 mod check;
+mod decode;
+mod list;
 mod misplaced;
 mod render;
 mod report;
@@ -13,7 +15,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use self::report::Report;
-use self::sources::Unreadable;
+use self::sources::{Listing, Unreadable};
 use crate::answer::{Answer, Exit};
 
 /// Check manifests offline, before a cluster sees them
@@ -56,14 +58,12 @@ enum Output {
 /// Checks everything that was named.
 pub fn run(args: &Args) -> Answer {
     let named: Vec<PathBuf> = args.paths.iter().chain(&args.filename).cloned().collect();
-    let (sources, mut unreadable) = sources::list(&named);
+    let Listing { sources, mut unreadable } = sources::list(&named);
     let mut report = Report::default();
     for source in sources {
         match source.read() {
             Ok(bytes) => report.add(check::check(&source.name(), bytes)),
-            Err(error) => {
-                unreadable.push(Unreadable { name: source.name(), reason: Unreadable::explain(&error) });
-            }
+            Err(error) => unreadable.push(Unreadable::new(source.name(), &error)),
         }
     }
     answer(&report, &unreadable, args.output)

@@ -1,14 +1,11 @@
-//! Which files to check, and their text.
+//! Which files to check, and their bytes.
 //!
-//! Two kinds of trouble are kept apart: a file that cannot be read at all ends in exit code 2, while a file
-//! that is no manifest (too large, binary, another encoding) is a finding like any other.
+//! A file that cannot be read at all ends in exit code 2. What the bytes are is judged elsewhere.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-
-use crate::yaml::Position;
 
 /// How much of a file is read. The API server refuses objects far smaller than this.
 pub const MAX_FILE_BYTES: usize = 8 << 20;
@@ -49,19 +46,24 @@ fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// What was found behind the names the user gave.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// What to read, in the order of the names and sorted within a folder.
+    pub sources: Vec<Source>,
+    /// What could not be listed. It does not hold up the rest.
+    pub unreadable: Vec<Unreadable>,
+}
+
 /// Finds the files behind what the user named. Each is checked once, however often it was named.
-pub fn list(named: &[PathBuf]) -> (Vec<Source>, Vec<Unreadable>) {
-    let mut sources = Vec::new();
-    let mut unreadable = Vec::new();
+pub fn list(named: &[PathBuf]) -> Listing {
+    let mut listing = Listing::default();
     for path in named {
-        match list_one(path) {
-            Ok(found) => sources.extend(found),
-            Err(reason) => unreadable.push(Unreadable { name: path.display().to_string(), reason }),
-        }
+        list_one(path, &mut listing);
     }
     let mut seen = BTreeSet::new();
-    sources.retain(|source| seen.insert(source.clone()));
-    (sources, unreadable)
+    listing.sources.retain(|source| seen.insert(source.clone()));
+    listing
 }
 
 /// Something the user named that could not be read, and a sentence about why.
@@ -75,8 +77,8 @@ pub struct Unreadable {
 
 impl Unreadable {
     /// Says what to do about an error of the operating system.
-    pub fn explain(error: &io::Error) -> String {
-        match error.kind() {
+    pub fn new(name: String, error: &io::Error) -> Self {
+        let reason = match error.kind() {
             io::ErrorKind::NotFound => {
                 "there is no such file or folder; check the spelling, or use `-` to read from standard input"
                     .to_owned()
@@ -85,84 +87,51 @@ impl Unreadable {
                 "permission denied; check who may read it with `ls -l`".to_owned()
             }
             _ => error.to_string(),
-        }
+        };
+        Self { name, reason }
     }
 }
 
-fn list_one(path: &Path) -> Result<Vec<Source>, String> {
+fn list_one(path: &Path, listing: &mut Listing) {
     if path == Path::new("-") {
-        return Ok(vec![Source::Stdin]);
+        return listing.sources.push(Source::Stdin);
     }
-    let is_folder = fs::metadata(path).map_err(|error| Unreadable::explain(&error))?.is_dir();
-    if !is_folder {
-        return Ok(vec![Source::File(path.to_owned())]);
+    let name = path.display().to_string();
+    match fs::metadata(path) {
+        Err(error) => listing.unreadable.push(Unreadable::new(name, &error)),
+        Ok(metadata) if !metadata.is_dir() => listing.sources.push(Source::File(path.to_owned())),
+        Ok(_) => {
+            let before = (listing.sources.len(), listing.unreadable.len());
+            walk(path, listing);
+            if before == (listing.sources.len(), listing.unreadable.len()) {
+                let reason = "no .yaml, .yml or .json file is in this folder; name a file to check it whatever its ending";
+                listing.unreadable.push(Unreadable { name, reason: reason.to_owned() });
+            }
+        }
     }
-    let mut files = Vec::new();
-    walk(path, &mut files)?;
-    if files.is_empty() {
-        return Err(
-            "no .yaml, .yml or .json file is in this folder; name a file to check it whatever its ending"
-                .to_owned(),
-        );
-    }
-    Ok(files.into_iter().map(Source::File).collect())
 }
 
 /// Collects the manifests of a folder in sorted order. Links to folders are not followed: they could form a circle.
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
-    let trouble = |error: &io::Error| format!("{}: {}", folder.display(), Unreadable::explain(error));
-    let mut entries = fs::read_dir(folder)
-        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-        .map_err(|error| trouble(&error))?;
+fn walk(folder: &Path, listing: &mut Listing) {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut entries = match entries {
+        Ok(entries) => entries,
+        Err(error) => return listing.unreadable.push(Unreadable::new(folder.display().to_string(), &error)),
+    };
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         let path = entry.path();
-        let kind = entry.file_type().map_err(|error| trouble(&error))?;
-        match kind.is_dir() {
-            _ if is_hidden => {}
-            true => walk(&path, files)?,
-            false if is_manifest(&path) && !path.is_dir() => files.push(path),
-            false => {}
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && !is_hidden {
+            walk(&path, listing);
+        } else if is_manifest(&path) && !is_hidden && !path.is_dir() {
+            listing.sources.push(Source::File(path));
         }
     }
-    Ok(())
 }
 
 fn is_manifest(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
-}
-
-/// The bytes as text, or where and why they are none.
-pub fn decode(bytes: Vec<u8>) -> Result<String, (Position, String)> {
-    if bytes.len() > MAX_FILE_BYTES {
-        let message = format!(
-            "the file is larger than {} MiB, which is more than lint reads; split it",
-            MAX_FILE_BYTES >> 20
-        );
-        return Err((Position::START, message));
-    }
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        let message = "the file is UTF-16, as PowerShell's `>` writes it; save it as UTF-8";
-        return Err((Position::START, message.to_owned()));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
-        (Position::after(&before), "the file is not UTF-8 text from here on; is it a manifest?".to_owned())
-    })?;
-    match text.char_indices().find(|(_, c)| is_unprintable(*c)) {
-        None => Ok(text),
-        Some((offset, c)) => {
-            let message =
-                format!("the file has the control character U+{:04X} here; is it a manifest?", u32::from(c));
-            Err((Position::after(&text[..offset]), message))
-        }
-    }
-}
-
-/// Characters that YAML does not allow; binary files are full of them.
-fn is_unprintable(c: char) -> bool {
-    c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}')
 }

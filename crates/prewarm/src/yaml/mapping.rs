@@ -52,18 +52,22 @@ impl OpenMapping {
     /// Pours a mapping, or a list of them of which the first wins, into this one.
     pub fn merge(&mut self, node: Node) -> Result<(), String> {
         match (node.value, node.marks.below) {
-            (Value::Object(fields), Below::Fields(marks)) => {
-                self.merged.extend(fields.keys().cloned());
-                self.fields.extend(fields);
-                self.marks.extend(marks);
-                Ok(())
-            }
             (Value::Array(items), Below::Items(marks)) => {
                 let nodes = items.into_iter().zip(marks);
-                nodes.rev().try_for_each(|(value, marks)| self.merge(Node { value, marks }))
+                nodes.rev().try_for_each(|(value, marks)| self.merge_mapping(value, marks.below))
             }
-            _ => Err("`<<` takes a mapping or a list of mappings".to_owned()),
+            (value, below) => self.merge_mapping(value, below),
         }
+    }
+
+    fn merge_mapping(&mut self, value: Value, below: Below) -> Result<(), String> {
+        let (Value::Object(fields), Below::Fields(marks)) = (value, below) else {
+            return Err("`<<` takes a mapping or a list of mappings".to_owned());
+        };
+        self.merged.extend(fields.keys().cloned());
+        self.fields.extend(fields);
+        self.marks.extend(marks);
+        Ok(())
     }
 
     pub fn close(self, at: Position) -> Node {
