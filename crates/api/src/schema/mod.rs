@@ -10,6 +10,8 @@ mod fill;
 mod format;
 mod pattern;
 mod prune;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
