@@ -88,7 +88,10 @@ fn expand(name: &str, file: &File, entry: &Entry, index: usize) -> Result<Vec<Ca
     let mut cases = Vec::new();
     for api_version in versions {
         let made = |spec: Option<&Value>| object(api_version, kind, &format!("case-{index}"), spec, entry);
-        cases.push(case(filled(made(entry.spec.as_ref()), entry)?, entry.old.as_ref().map(|old| made(Some(old)))));
+        cases.push(case(
+            filled(made(entry.spec.as_ref()), entry)?,
+            entry.old.as_ref().map(|old| made(Some(old))),
+        ));
     }
     Ok(cases)
 }
@@ -149,7 +152,9 @@ fn pieces(fill: &Fill) -> Result<Value> {
                 (0..count).map(|number| Ok((format!("entry-{number}"), numbered(number)?))).collect();
             Ok(Value::Object(map?))
         }
-        (None, None, Some(count), Value::String(piece)) => Ok(piece.chars().cycle().take(count).collect::<String>().into()),
+        (None, None, Some(count), Value::String(piece)) => {
+            Ok(piece.chars().cycle().take(count).collect::<String>().into())
+        }
         _ => bail!("fill with one of `items`, `entries`, or `characters` of a text"),
     }
 }
