@@ -151,20 +151,26 @@ impl<'text> Documents<'text> {
 
     /// JSON tools print one object after the other, and kubectl reads them; YAML wants a `---` in between.
     fn is_json_without_separator(&self, error: &ScanError) -> bool {
+        let (before, after) = self.split_at(*error.marker());
+        // On one line the parser looks far ahead for a `:` behind each object, which would take very long.
+        let starts_a_line = before.trim_end_matches([' ', '\t']).ends_with(['\n', '\r']);
         *error.kind() == ErrorKind::ExpectedDocumentStart
+            && starts_a_line
             && self.rest.trim_start().starts_with('{')
-            && self.rest_from(*error.marker()).starts_with('{')
+            && after.starts_with('{')
     }
 
     fn restart_at(&mut self, marker: Marker) {
         let origin = self.place_of(marker);
-        self.rest = self.rest_from(marker);
+        self.rest = self.split_at(marker).1;
         self.parser = parse(self.rest);
         self.origin = origin;
     }
 
-    fn rest_from(&self, marker: Marker) -> &'text str {
-        marker.byte_offset().and_then(|offset| self.rest.get(offset..)).unwrap_or_default()
+    /// What the parser was given, before and after a place in it.
+    fn split_at(&self, marker: Marker) -> (&'text str, &'text str) {
+        let offset = marker.byte_offset().unwrap_or_default();
+        self.rest.split_at_checked(offset).unwrap_or((self.rest, ""))
     }
 
     fn place_of(&self, marker: Marker) -> Position {

@@ -63,11 +63,11 @@ fn json_has_positions_too_even_when_it_is_indented_with_tabs() {
 }
 
 #[test]
-fn json_objects_may_follow_each_other_without_a_separator() {
-    let text = "{\"a\":1}\n{\"b\":2} {\"c\":3}\n";
+fn json_objects_may_follow_each_other_line_by_line() {
+    let text = "{\"a\":1}\n{\"b\":2}\n  {\"c\":3}\n";
     assert_eq!(values(text), [json!({"a": 1}), json!({"b": 2}), json!({"c": 3})]);
     let third = documents(text).nth(2).unwrap().unwrap();
-    assert_eq!(third.marks.locate(&FieldPath::root().field("c")), Position { line: 2, column: 10 });
+    assert_eq!(third.marks.locate(&FieldPath::root().field("c")), Position { line: 3, column: 4 });
 }
 
 #[test]
