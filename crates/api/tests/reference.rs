@@ -145,7 +145,10 @@ fn golden_line(line: &str) -> Golden {
         _ => name.to_owned(),
     };
     let accepted = Accepted { name, tag: tag.to_owned(), full: full.to_owned() };
-    Golden { text: serde_json::from_str(text).unwrap(), accepted: (verdict != "no").then_some(accepted) }
+    Golden {
+        text: serde_json::from_str(text).expect("the golden file quotes as JSON"),
+        accepted: (verdict != "no").then_some(accepted),
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn definition(derived: &CustomResourceDefinition, versions: &[&str]) -> Cust
         .iter()
         .map(|name| {
             let mut copy = version.clone();
-            copy.name = (*name).to_owned();
+            (*name).clone_into(&mut copy.name);
             copy.storage = Some(name) == versions.last();
             copy
         })

@@ -1,14 +1,11 @@
-//! Rules of AdvancedCronJob and BroadcastJob.
+//! Rules of AdvancedCronJob.
 
 use serde_json::Value;
 
-use super::{Check, Rule, has, object_name, pull, schedule, text};
-use crate::names::{BROADCAST_JOB_NAME_LABEL, BROADCAST_JOB_UID_LABEL};
+use super::{Check, Rule, broadcast, has, object_name, pull, schedule, text};
 
-/// Longest name of a cron or broadcast job.
-const MAX_NAME: usize = 63;
 /// A run's name is the cron's, a dash and ten digits, and may itself have at most 63 characters.
-const MAX_NAME_WITH_PODS: usize = MAX_NAME - 11;
+const MAX_NAME_WITH_PODS: usize = broadcast::MAX_NAME - 11;
 /// Longest deadline of a scheduled image list: a day.
 const MAX_CRON_DEADLINE: i64 = 86_400;
 
@@ -17,7 +14,7 @@ pub fn advanced_cron_job() -> Vec<Rule> {
     const LIST: &str = "spec.template.imageListPullJobTemplate.spec";
     const BROADCAST: &str = "spec.template.broadcastJobTemplate.spec";
     let mut rules = vec![
-        name("kruise V40"),
+        broadcast::name("kruise V40"),
         Rule {
             id: "kruise V40",
             at: String::new(),
@@ -31,33 +28,6 @@ pub fn advanced_cron_job() -> Vec<Rule> {
                 object.pointer("/spec/template/imageListPullJobTemplate").is_some_and(|list| !list.is_null())
                     || object_name(object).is_none_or(|name| name.len() <= MAX_NAME_WITH_PODS)
             }),
-        },
-        Rule {
-            id: "kruise V41",
-            at: "spec.schedule".to_owned(),
-            field: "",
-            cel: format!("self.matches('{}')", pull::escape(schedule::PATTERN)),
-            message: "not a schedule: write five fields (minute 0-59, hour 0-23, day of month 1-31, month 1-12, day of \
-                      week 0-6), such as '0 2 * * *', or @hourly, @daily, @weekly, @monthly, @yearly or '@every 90m'",
-            check: Check::Value(|line| line.as_str().is_some_and(schedule::looks_like_one)),
-        },
-        Rule {
-            id: "kruise V41",
-            at: "spec".to_owned(),
-            field: "timeZone",
-            cel: "!has(self.timeZone) || !self.schedule.contains('TZ')".to_owned(),
-            message: "the zone is given twice: remove timeZone or the TZ= prefix of the schedule",
-            check: Check::Value(|spec| {
-                !has(spec, "timeZone") || !text(spec, "schedule").is_some_and(|line| line.contains("TZ"))
-            }),
-        },
-        Rule {
-            id: "kruise V42",
-            at: "spec.timeZone".to_owned(),
-            field: "",
-            cel: format!("self.lowerAscii() != 'local' && self.matches('{}')", schedule::ZONE_PATTERN),
-            message: "not a time zone: write its IANA name, such as Europe/Berlin or UTC; Local is not one",
-            check: Check::Value(|zone| zone.as_str().is_some_and(schedule::looks_like_a_zone)),
         },
         Rule {
             id: "kruise V45",
@@ -88,9 +58,52 @@ pub fn advanced_cron_job() -> Vec<Rule> {
                 }
             }),
         },
+    ];
+    rules.extend(schedule_rules());
+    rules.extend(image_list(LIST));
+    rules.extend(broadcast::spec(BROADCAST));
+    rules
+}
+
+/// The rules of the schedule and its zone.
+fn schedule_rules() -> Vec<Rule> {
+    vec![
+        Rule {
+            id: "kruise V41",
+            at: "spec.schedule".to_owned(),
+            field: "",
+            cel: format!("self.matches('{}')", pull::escape(schedule::PATTERN)),
+            message: "not a schedule: write five fields (minute 0-59, hour 0-23, day of month 1-31, month 1-12, day of \
+                      week 0-6), such as '0 2 * * *', or @hourly, @daily, @weekly, @monthly, @yearly or '@every 90m'",
+            check: Check::Value(|line| line.as_str().is_some_and(schedule::looks_like_one)),
+        },
+        Rule {
+            id: "kruise V41",
+            at: "spec".to_owned(),
+            field: "timeZone",
+            cel: "!has(self.timeZone) || !self.schedule.contains('TZ')".to_owned(),
+            message: "the zone is given twice: remove timeZone or the TZ= prefix of the schedule",
+            check: Check::Value(|spec| {
+                !has(spec, "timeZone") || !text(spec, "schedule").is_some_and(|line| line.contains("TZ"))
+            }),
+        },
+        Rule {
+            id: "kruise V42",
+            at: "spec.timeZone".to_owned(),
+            field: "",
+            cel: format!("self.lowerAscii() != 'local' && self.matches('{}')", schedule::ZONE_PATTERN),
+            message: "not a time zone: write its IANA name, such as Europe/Berlin or UTC; Local is not one",
+            check: Check::Value(|zone| zone.as_str().is_some_and(schedule::looks_like_a_zone)),
+        },
+    ]
+}
+
+/// The rules of a scheduled image list, at the place of its spec.
+fn image_list(at: &str) -> Vec<Rule> {
+    let mut rules = vec![
         Rule {
             id: "kruise V45",
-            at: format!("{LIST}.completionPolicy"),
+            at: format!("{at}.completionPolicy"),
             field: "type",
             cel: "self.type == 'Always'".to_owned(),
             message: "a scheduled image list must end: use type Always",
@@ -98,7 +111,7 @@ pub fn advanced_cron_job() -> Vec<Rule> {
         },
         Rule {
             id: "kruise V45",
-            at: format!("{LIST}.completionPolicy"),
+            at: format!("{at}.completionPolicy"),
             field: "activeDeadlineSeconds",
             cel: format!(
                 "!has(self.activeDeadlineSeconds) || self.activeDeadlineSeconds <= {MAX_CRON_DEADLINE}"
@@ -113,83 +126,14 @@ pub fn advanced_cron_job() -> Vec<Rule> {
         },
         Rule {
             id: "kruise V45",
-            at: format!("{LIST}.completionPolicy"),
+            at: format!("{at}.completionPolicy"),
             field: "ttlSecondsAfterFinished",
             cel: "!has(self.ttlSecondsAfterFinished)".to_owned(),
             message: "the history limits decide how long runs are kept: remove ttlSecondsAfterFinished",
             check: Check::Value(|policy| !has(policy, "ttlSecondsAfterFinished")),
         },
-        pull::image("kruise V45", &format!("{LIST}.images[]")),
+        pull::image("kruise V45", &format!("{at}.images[]")),
     ];
-    rules.extend(pull::template(LIST));
-    rules.extend(broadcast_spec(BROADCAST));
+    rules.extend(pull::template(at));
     rules
-}
-
-/// The rules of BroadcastJob.
-pub fn broadcast_job() -> Vec<Rule> {
-    let mut rules = vec![name("kruise V50")];
-    rules.extend(broadcast_spec("spec"));
-    rules
-}
-
-/// The rules of a broadcast job's spec, at the place where it stands.
-fn broadcast_spec(at: &str) -> Vec<Rule> {
-    vec![
-        Rule {
-            id: "kruise V51",
-            at: format!("{at}.completionPolicy"),
-            field: "",
-            cel: "self.type != 'Never' || !(has(self.activeDeadlineSeconds) || has(self.ttlSecondsAfterFinished))"
-                .to_owned(),
-            message: pull::NEVER_HAS_NO_END,
-            check: Check::Value(pull::never_has_no_end),
-        },
-        Rule {
-            id: "kruise V52",
-            at: format!("{at}.template"),
-            field: "metadata.labels",
-            cel: format!(
-                "!has(self.metadata) || !has(self.metadata.labels) || \
-                 !('{BROADCAST_JOB_NAME_LABEL}' in self.metadata.labels || '{BROADCAST_JOB_UID_LABEL}' in self.metadata.labels)"
-            ),
-            message: "the labels broadcastjob-name and broadcastjob-controller-uid are set by the controller: remove them",
-            check: Check::Value(|template| {
-                let label = |name: &str| template.pointer("/metadata/labels").is_some_and(|labels| labels.get(name).is_some());
-                !label(BROADCAST_JOB_NAME_LABEL) && !label(BROADCAST_JOB_UID_LABEL)
-            }),
-        },
-        Rule {
-            id: "kruise R120",
-            at: format!("{at}.parallelism"),
-            field: "",
-            cel: "type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^[0-9]{1,9}%$')".to_owned(),
-            message: "parallelism is a number of pods from 0 to 2147483647, such as 10, or a percentage, such as 25%",
-            check: Check::Value(is_pod_count),
-        },
-    ]
-}
-
-/// The rule on the names of objects whose pods carry them in a label.
-fn name(id: &'static str) -> Rule {
-    Rule {
-        id,
-        at: String::new(),
-        field: "metadata.name",
-        cel: format!("size(self.metadata.name) <= {MAX_NAME} && !self.metadata.name.contains('.')"),
-        message: "the name is longer than 63 characters or has a dot: use letters, digits and '-'",
-        check: Check::Creation(|object| {
-            object_name(object).is_none_or(|name| name.len() <= MAX_NAME && !name.contains('.'))
-        }),
-    }
-}
-
-fn is_pod_count(parallelism: &Value) -> bool {
-    match parallelism {
-        Value::Number(number) => {
-            number.as_i64().is_some_and(|count| (0..=i64::from(i32::MAX)).contains(&count))
-        }
-        Value::String(text) => crate::schema::matches("^[0-9]{1,9}%$", text),
-        _ => false,
-    }
 }

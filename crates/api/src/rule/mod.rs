@@ -4,6 +4,7 @@
 //! A rule that reads the object's name is a [`Check::Creation`]: a plain rule at the root would lock objects
 //! that are already stored, because every status or label write would be judged by it again.
 
+mod broadcast;
 mod cron;
 mod ofen;
 mod pull;
@@ -11,7 +12,8 @@ mod schedule;
 
 use serde_json::{Value, json};
 
-use cron::{advanced_cron_job, broadcast_job};
+use broadcast::broadcast_job;
+use cron::advanced_cron_job;
 use ofen::{image_prefetch, node_image_set};
 use pull::{image_list_pull_job, image_pull_job, node_image};
 

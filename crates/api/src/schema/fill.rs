@@ -26,8 +26,10 @@ impl Schema {
                 }
             }
             Value::Array(items) => {
-                if let Some(schema) = &self.items {
-                    items.iter_mut().for_each(|item| schema.fill(item));
+                for item in items {
+                    if let Some(schema) = &self.items {
+                        schema.fill(item);
+                    }
                 }
             }
             _ => {}

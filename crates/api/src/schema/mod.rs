@@ -24,6 +24,7 @@ pub use prune::Unknown;
 
 /// A schema, compiled for use.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "Kubernetes has these as independent flags")]
 pub struct Schema {
     /// The JSON type; none means anything.
     pub json_type: Option<JsonType>,

@@ -82,14 +82,13 @@ impl Schema {
         if depth == 0 {
             return None;
         }
-        let below = self.properties.iter().filter(|(field, _)| *field != "status" && *field != "metadata");
+        let mut below =
+            self.properties.iter().filter(|(field, _)| *field != "status" && *field != "metadata");
         let here = below.clone().find(|(_, schema)| schema.properties.contains_key(name));
         if let Some((field, _)) = here {
             return Some(format!("{field}.{name}"));
         }
-        below
-            .filter_map(|(field, schema)| Some(format!("{field}.{}", schema.misplaced(name, depth - 1)?)))
-            .next()
+        below.find_map(|(field, schema)| Some(format!("{field}.{}", schema.misplaced(name, depth - 1)?)))
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Schema;
 
+#[expect(clippy::needless_pass_by_value, reason = "reads better with a literal")]
 fn schema(json: Value) -> Schema {
     Schema::compile(&json).expect("a schema")
 }
@@ -29,7 +30,8 @@ fn a_default_inside_an_absent_object_is_reached_only_through_a_default_of_that_o
 
 #[test]
 fn null_counts_as_absent_unless_it_is_a_value_of_its_own() {
-    let fields = json!({ "a": { "type": "integer", "default": 1 }, "b": { "type": "integer", "nullable": true } });
+    let fields =
+        json!({ "a": { "type": "integer", "default": 1 }, "b": { "type": "integer", "nullable": true } });
     let object = schema(json!({ "type": "object", "properties": fields }));
     assert_eq!(filled(&object, json!({ "a": null, "b": null })), json!({ "a": 1, "b": null }));
     assert!(paths(&object, &json!({ "b": null }), None).is_empty());
@@ -38,7 +40,8 @@ fn null_counts_as_absent_unless_it_is_a_value_of_its_own() {
 #[test]
 fn unknown_fields_are_dropped_unless_the_schema_keeps_them() {
     let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let object = schema(json!({ "type": "object", "properties": { "open": open, "known": { "type": "string" } } }));
+    let object =
+        schema(json!({ "type": "object", "properties": { "open": open, "known": { "type": "string" } } }));
     let mut value = json!({ "open": { "any": 1 }, "knwon": "x" });
     let unknown = object.prune(&mut value);
     assert_eq!(value, json!({ "open": { "any": 1 } }));
@@ -50,7 +53,10 @@ fn a_misplaced_field_is_found_further_down() {
     let spec = json!({ "type": "object", "properties": { "image": { "type": "string" } } });
     let object = schema(json!({ "type": "object", "properties": { "spec": spec } }));
     let unknown = object.prune(&mut json!({ "image": "nginx" }));
-    assert_eq!(unknown[0].sentence(), "unknown field \"image\"; did you mean \"spec.image\"? It belongs under spec");
+    assert_eq!(
+        unknown[0].sentence(),
+        "unknown field \"image\"; did you mean \"spec.image\"? It belongs under spec"
+    );
 }
 
 #[test]
@@ -62,7 +68,8 @@ fn keys_of_a_map_are_never_unknown() {
 
 #[test]
 fn a_set_has_each_item_once_and_a_keyed_list_each_key() {
-    let set = schema(json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } }));
+    let set =
+        schema(json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } }));
     assert_eq!(paths(&set, &json!(["a", "b", "a"]), None), ["[2]"]);
     let keyed = schema(json!({
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],

@@ -107,6 +107,10 @@ fn strictly(served: &Served, object: &Value) -> Vec<Violation> {
         })
         .collect();
     violations.extend(metadata::unknown_fields(object));
+    // A creation drops the status before anything judges it; only its unknown fields are noticed.
+    if let Some(fields) = copy.as_object_mut() {
+        fields.remove("status");
+    }
     violations.extend(admit(served, &mut copy, None));
     violations
 }
