@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::{Run, lint_with_stdin, run_with_stdin};
 
 /// Far more than any input takes, also on a busy machine and without optimisation.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How much address space the program may use. The largest text it reads is 8 MiB.
 const MEMORY_KIB: usize = 512 << 10;
