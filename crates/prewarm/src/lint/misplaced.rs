@@ -1,11 +1,14 @@
 //! Finds the place of a field that was indented too far, or that slipped under the wrong neighbour.
 //!
 //! The rules name fields that belong further down; this looks further up. It asks the rules instead of keeping
-//! a table of fields: the field is moved in a copy of the object, and where it is not unknown, it belongs.
+//! a table of fields: a small object has the field at another place, and where it is not unknown, it belongs.
 
 use prewarm_api::path::{FieldPath, Step};
 use prewarm_api::validate::{Class, Inspection, inspect};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
+
+/// How many places are tried for one field; maps of images have many that are all alike.
+const MAX_CANDIDATES: usize = 16;
 
 /// No kind has a field of this name. A place that takes it takes anything (labels, for instance) and proves nothing.
 const NOBODYS_FIELD: &str = "prewarm-lint-probe";
@@ -13,9 +16,7 @@ const NOBODYS_FIELD: &str = "prewarm-lint-probe";
 /// A better sentence for an unknown field whose place is further up in the same object.
 pub fn sentence(object: &Value, unknown: &FieldPath) -> Option<String> {
     let Some(Step::Field(name)) = unknown.steps().last() else { return None };
-    let value = find(object, unknown)?;
-    let home =
-        candidates(object, &unknown.parent()).into_iter().find(|home| is_known(object, home, name, value))?;
+    let home = candidates(object, &unknown.parent()).into_iter().find(|home| is_known(object, home, name))?;
     let place = match home.to_string() {
         root if root.is_empty() => "at the top level".to_owned(),
         path => format!("under {path}"),
@@ -41,19 +42,36 @@ fn candidates(object: &Value, holder: &FieldPath) -> Vec<FieldPath> {
         homes.retain(|home| *home != above.field("status"));
     }
     homes.retain(|home| home != holder);
+    homes.truncate(MAX_CANDIDATES);
     homes
 }
 
-fn is_known(object: &Value, home: &FieldPath, name: &str, value: &Value) -> bool {
-    let mut moved = object.clone();
-    let Some(fields) = fields_at(&mut moved, home) else { return false };
-    fields.insert(name.to_owned(), value.clone());
-    fields.insert(NOBODYS_FIELD.to_owned(), Value::Bool(true));
-    let Inspection::Ours(violations) = inspect(&moved) else { return false };
+/// Whether the rules of the object's kind know a field at a place.
+fn is_known(object: &Value, home: &FieldPath, name: &str) -> bool {
+    let Inspection::Ours(violations) = inspect(&probe(object, home, name)) else { return false };
+    // The probe's lists have one item each.
+    let home = home.steps().iter().fold(FieldPath::root(), |path, step| match step {
+        Step::Field(field) => path.field(field),
+        Step::Index(_) => path.index(0),
+    });
     let is_unknown = |path: FieldPath| {
         violations.iter().any(|violation| violation.class == Class::UnknownField && violation.path == path)
     };
     is_unknown(home.field(NOBODYS_FIELD)) && !is_unknown(home.field(name))
+}
+
+/// An object of the same kind that has nothing but the field at its new place.
+fn probe(object: &Value, home: &FieldPath, name: &str) -> Value {
+    let fields = json!({ name: true, NOBODYS_FIELD: true });
+    let mut probe = home.steps().iter().rev().fold(fields, |inner, step| match step {
+        Step::Field(field) => json!({ field: inner }),
+        Step::Index(_) => json!([inner]),
+    });
+    if let Value::Object(root) = &mut probe {
+        root.insert("apiVersion".to_owned(), object["apiVersion"].clone());
+        root.insert("kind".to_owned(), object["kind"].clone());
+    }
+    probe
 }
 
 fn find<'a>(object: &'a Value, path: &FieldPath) -> Option<&'a Value> {
@@ -61,19 +79,4 @@ fn find<'a>(object: &'a Value, path: &FieldPath) -> Option<&'a Value> {
         Step::Field(name) => here.get(name),
         Step::Index(index) => here.get(index),
     })
-}
-
-/// The fields of the object at a path, which is made if there is nothing.
-fn fields_at<'a>(object: &'a mut Value, path: &FieldPath) -> Option<&'a mut Map<String, Value>> {
-    let mut here = object;
-    for step in path.steps() {
-        here = match step {
-            Step::Field(name) => here.as_object_mut()?.entry(name).or_insert(Value::Null),
-            Step::Index(index) => here.get_mut(index)?,
-        };
-    }
-    if here.is_null() {
-        *here = Value::Object(Map::new());
-    }
-    here.as_object_mut()
 }
