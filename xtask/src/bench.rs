@@ -26,5 +26,7 @@ pub fn run(name: &str) -> Result<()> {
 
 /// The benchmarks, one a line.
 pub fn list() -> String {
-    BENCHES.iter().map(|(name, _, _, shows)| format!("  {name:<14} {shows}\n")).collect()
+    let lines: Vec<String> =
+        BENCHES.iter().map(|(name, _, _, shows)| format!("  {name:<14} {shows}")).collect();
+    lines.join("\n")
 }

@@ -15,6 +15,10 @@ use serde_json::{Map, Value, json};
 
 #[path = "../tests/real_admission/install.rs"]
 mod install;
+#[path = "../tests/real_admission/loosen.rs"]
+mod loosen;
+
+use loosen::without_rules;
 
 const IMAGES: usize = 50;
 const ROUNDS: usize = 15;
@@ -22,23 +26,6 @@ const WRITES_PER_ROUND: usize = 30;
 const MOST: f64 = 1.3;
 /// The group of the definition without rules.
 const PLAIN_GROUP: &str = "plain.kruise.io";
-/// Keywords that only refuse; without them a schema still prunes and fills in defaults.
-const RULES: [&str; 13] = [
-    "x-kubernetes-validations",
-    "enum",
-    "pattern",
-    "minimum",
-    "maximum",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "required",
-    "format",
-];
-
 fn main() -> ExitCode {
     // `cargo test` and `cargo bench` pass words for their own harness; there is nothing to choose here.
     if let Err(reason) = prewarm_bed::enter() {
@@ -62,7 +49,7 @@ async fn measure() -> anyhow::Result<ExitCode> {
     let client = server.client()?;
     let ours =
         prewarm_api::crd::all().iter().find(|crd| crd.spec.names.kind == "NodeImage").context("NodeImage")?;
-    install::definitions(&client, &[ours.clone(), without_rules(ours)?]).await?;
+    install::definitions(&client, &[ours.clone(), plain(ours)]).await?;
     let with = Target::create(&client, "apps.kruise.io").await?;
     let without = Target::create(&client, PLAIN_GROUP).await?;
     let pid = server.apiserver.id().context("the API server runs")?;
@@ -98,31 +85,11 @@ async fn measure() -> anyhow::Result<ExitCode> {
 }
 
 /// The definition in another group, with nothing in it that refuses.
-fn without_rules(crd: &CustomResourceDefinition) -> anyhow::Result<CustomResourceDefinition> {
-    let mut value = serde_json::to_value(crd)?;
-    for version in value["spec"]["versions"].as_array_mut().context("versions")? {
-        strip(&mut version["schema"]["openAPIV3Schema"], false);
-    }
-    value["spec"]["group"] = PLAIN_GROUP.into();
-    value["metadata"]["name"] = format!("{}.{PLAIN_GROUP}", crd.spec.names.plural).into();
-    // Groups under kruise.io are free, but those of Kubernetes itself ask for this annotation.
-    Ok(serde_json::from_value(value)?)
-}
-
-fn strip(schema: &mut Value, is_names: bool) {
-    match schema {
-        Value::Object(map) => {
-            if !is_names {
-                map.retain(|keyword, _| !RULES.contains(&keyword.as_str()));
-            }
-            // Below `properties` the keys are names of fields, not keywords.
-            for (key, inner) in map {
-                strip(inner, key == "properties" && !is_names);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, false)),
-        _ => {}
-    }
+fn plain(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut crd = without_rules(crd);
+    PLAIN_GROUP.clone_into(&mut crd.spec.group);
+    crd.metadata.name = Some(format!("{}.{PLAIN_GROUP}", crd.spec.names.plural));
+    crd
 }
 
 #[derive(Clone, Copy)]

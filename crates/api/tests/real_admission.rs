@@ -9,6 +9,8 @@ mod definitions;
 mod install;
 #[path = "real_admission/judge.rs"]
 mod judge;
+#[path = "real_admission/loosen.rs"]
+mod loosen;
 #[path = "real_admission/stored.rs"]
 mod stored;
 

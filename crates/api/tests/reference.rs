@@ -81,7 +81,7 @@ fn every_error_says_what_to_change() {
         ("nginx\n", r"`nginx\n` contains white space or a control character: remove it"),
         ("ngïnx", "'ï' cannot stand in an image reference: it is not an ASCII character"),
         ("https://reg.io/a", "an image reference has no URL scheme: write it without `https://`"),
-        ("MyOrg/App:V1", "repository names are lower case: did you mean `myorg/app`?"),
+        ("MyOrg/App:V1", "repository names are lower case: write `myorg/app`"),
         (
             "reg_1:5000/a",
             "`reg_1:5000` is no registry: write a host name or an IP address, and a port if it has one",
@@ -114,7 +114,7 @@ fn a_reference_is_a_string_in_json() {
     let reference: ImageRef = serde_json::from_str(r#""docker.io/library/nginx:1""#).unwrap();
     assert_eq!(serde_json::to_string(&reference).unwrap(), r#""nginx:1""#);
     let error = serde_json::from_str::<ImageRef>(r#""Nginx""#).unwrap_err();
-    assert!(error.to_string().contains("did you mean `nginx`"), "{error}");
+    assert!(error.to_string().contains("write `nginx`"), "{error}");
 }
 
 /// One line of Go's verdicts.

@@ -64,8 +64,14 @@ fn tidy(schema: &mut Value) {
             if let Some(Value::String(description)) = node.get_mut("description") {
                 *description = unwrapped(description);
             }
-            if node.get("format").is_some_and(|format| format == "int-or-string") {
-                node.remove("format");
+            match node.get("format").and_then(Value::as_str) {
+                Some("int-or-string") => drop(node.remove("format")),
+                // The server takes the format as a remark only, and our types cannot hold more.
+                Some("int32") => {
+                    node.entry("minimum").or_insert_with(|| i32::MIN.into());
+                    node.entry("maximum").or_insert_with(|| i32::MAX.into());
+                }
+                _ => {}
             }
             node.values_mut().for_each(tidy);
         }

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::CustomResource;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ pub struct BroadcastJobSpec {
     #[serde(default = "unlimited")]
     pub parallelism: IntOrString,
     /// The pod to run on every fitting node. Its restartPolicy is `Never` or `OnFailure`.
-    #[schemars(schema_with = "pod_template")]
+    #[schemars(schema_with = "super::pod_template::schema")]
     pub template: Value,
     /// When the job ends, and what happens then.
     #[serde(default)]
@@ -195,67 +195,4 @@ impl BroadcastJobConditionType {
 
 fn unlimited() -> IntOrString {
     IntOrString::Int(UNLIMITED_PARALLELISM)
-}
-
-/// A pod template whose details only the API server itself can judge: checked are the containers' names and
-/// images, the restart policy and, by a rule, the reserved labels. The whole core schema would not fit
-/// kubectl's limit on an applied object.
-fn pod_template(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "description": "The pod to run on every fitting node. Its restartPolicy is `Never` or `OnFailure`, and every \
-                        container has a name and an image; everything else is as in any pod.",
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": true,
-        "required": ["spec"],
-        "properties": {
-            "metadata": {
-                "description": "Labels and annotations of the pods. The labels `broadcastjob-name` and \
-                                `broadcastjob-controller-uid` are set by the controller and must not be here.",
-                "type": "object",
-                "x-kubernetes-preserve-unknown-fields": true,
-                "properties": {
-                    "labels": {
-                        "description": "Labels of the pods.",
-                        "type": "object",
-                        "maxProperties": 256,
-                        "additionalProperties": { "type": "string", "maxLength": 63 },
-                    },
-                },
-            },
-            "spec": {
-                "description": "The pod's specification, as in any pod.",
-                "type": "object",
-                "x-kubernetes-preserve-unknown-fields": true,
-                "required": ["containers", "restartPolicy"],
-                "properties": {
-                    "containers": {
-                        "description": "The containers of the pod, at least one.",
-                        "type": "array",
-                        "minItems": 1,
-                        "maxItems": 128,
-                        "items": {
-                            "type": "object",
-                            "x-kubernetes-preserve-unknown-fields": true,
-                            "required": ["name", "image"],
-                            "properties": {
-                                "name": {
-                                    "description": "Name of the container.",
-                                    "type": "string", "minLength": 1, "maxLength": 63,
-                                },
-                                "image": {
-                                    "description": "Image of the container.",
-                                    "type": "string", "minLength": 1, "maxLength": 512,
-                                },
-                            },
-                        },
-                    },
-                    "restartPolicy": {
-                        "description": "`Never` or `OnFailure`: a pod that always restarts would never end.",
-                        "type": "string",
-                        "enum": ["Never", "OnFailure"],
-                    },
-                },
-            },
-        },
-    })
 }

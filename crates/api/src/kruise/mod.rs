@@ -7,6 +7,7 @@ mod broadcast_job;
 mod image_list_pull_job;
 mod image_pull_job;
 mod node_image;
+mod pod_template;
 mod pull_template;
 
 pub use advanced_cron_job::{

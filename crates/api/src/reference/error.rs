@@ -30,7 +30,7 @@ pub enum ParseError {
     #[error("`{0}` names no repository: add the path of an image after the last `/`")]
     NoRepository(String),
     /// Capitals in a name; holds the name to write instead.
-    #[error("repository names are lower case: did you mean `{0}`?")]
+    #[error("repository names are lower case: write `{0}`")]
     UpperCase(String),
     /// A name that no registry serves.
     #[error(

@@ -134,9 +134,11 @@ pub fn label_selector(at: &str) -> Vec<Rule> {
             cel: "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)"
                 .to_owned(),
             message: "operators In and NotIn need at least one value; Exists and DoesNotExist take none",
-            check: Check::Value(|requirement| {
-                let compares = matches!(text(requirement, "operator"), Some("In" | "NotIn"));
-                compares == has_items(requirement, "values")
+            check: Check::Value(|requirement| match text(requirement, "operator") {
+                Some("In" | "NotIn") => has_items(requirement, "values"),
+                Some("Exists" | "DoesNotExist") => !has_items(requirement, "values"),
+                // The operator itself is wrong, and the schema says so.
+                _ => true,
             }),
         },
         Rule {

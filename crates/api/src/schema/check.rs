@@ -38,6 +38,7 @@ impl Schema {
                     if let (Some(schema), false) = (self.field(name), is_metadata) {
                         let old = old.and_then(|old| old.get(name));
                         schema.check_at(inner, old, &path.field(name), findings);
+                        self.propose_neighbour(schema, inner, findings);
                     }
                 }
             }
@@ -52,6 +53,20 @@ impl Schema {
             Value::String(text) => self.check_text(text, path, findings),
             Value::Number(number) => self.check_number(number.as_f64().unwrap_or(f64::NAN), path, findings),
             _ => {}
+        }
+    }
+
+    /// Where a text stands instead of an object, and a neighbouring field takes just that text, proposes it:
+    /// `pullPolicy: Always` means imagePullPolicy.
+    fn propose_neighbour(&self, schema: &Schema, value: &Value, findings: &mut Findings) {
+        let is_meant =
+            |other: &Schema| other.limits.allowed.as_ref().is_some_and(|allowed| allowed.contains(value));
+        if schema.json_type != Some(JsonType::Object) || !value.is_string() {
+            return;
+        }
+        let neighbour = self.properties.iter().find(|(_, other)| is_meant(other));
+        if let (Some((name, _)), Some(last)) = (neighbour, findings.0.last_mut()) {
+            last.message = format!("{}; did you mean {name:?}?", last.message);
         }
     }
 
@@ -73,7 +88,10 @@ impl Schema {
                 Some(json_type) if !self.int_or_string => json_type.describe(),
                 _ => "a whole number or a text",
             };
-            findings.add(path, Class::Type, format!("must be {wanted}, not {}", describe(value)));
+            let is_unquoted =
+                wanted == JsonType::String.describe() && (value.is_number() || value.is_boolean());
+            let hint = if is_unquoted { "; put it in quotes" } else { "" };
+            findings.add(path, Class::Type, format!("must be {wanted}, not {}{hint}", describe(value)));
         }
         fits
     }
@@ -105,7 +123,10 @@ impl Schema {
 
     fn check_object(&self, fields: usize, value: &Value, path: &FieldPath, findings: &mut Findings) {
         for name in self.limits.required.iter().filter(|name| value.get(name.as_str()).is_none()) {
-            findings.add(&path.field(name), Class::Required, "must be given".to_owned());
+            let description = self.properties.get(name).and_then(|schema| schema.description.as_deref());
+            let message = description
+                .map_or("must be given".to_owned(), |text| format!("must be given: {}", start_of(text)));
+            findings.add(&path.field(name), Class::Required, message);
         }
         if self.limits.min_properties.is_some_and(|least| fields < least) {
             let known: Vec<&str> = self.properties.keys().map(String::as_str).collect();
@@ -117,8 +138,14 @@ impl Schema {
             findings.add(path, Class::Invalid, format!("must have at least {choice}"));
         }
         if let Some(most) = self.limits.max_properties.filter(|most| fields > *most) {
-            let what = if self.values.is_some() { "entries" } else { "of its fields" };
-            findings.add(path, Class::TooLong, format!("has {fields} {what}; at most {most} may be given"));
+            let message = match value.as_object().filter(|_| self.values.is_none()) {
+                Some(map) => {
+                    let names: Vec<&str> = map.keys().map(String::as_str).collect();
+                    format!("has {} together; give only {most} of them", names.join(", "))
+                }
+                None => format!("has {fields} entries; at most {most} may be given"),
+            };
+            findings.add(path, Class::TooLong, message);
         }
     }
 
@@ -224,4 +251,10 @@ fn quote(text: &str) -> String {
     }
     let start: String = text.chars().take(QUOTED).collect();
     format!("{start:?}…")
+}
+
+/// The first sentence of a description, without its full stop.
+fn start_of(description: &str) -> &str {
+    let first = description.split(". ").next().unwrap_or(description);
+    first.strip_suffix('.').unwrap_or(first)
 }

@@ -26,6 +26,7 @@ impl Schema {
     pub fn compile(json: &Value) -> Result<Self, CompileError> {
         let flag = |name: &str| json.get(name).and_then(Value::as_bool).unwrap_or(false);
         let mut schema = Self {
+            description: json.get("description").and_then(Value::as_str).map(str::to_owned),
             json_type: json.get("type").and_then(Value::as_str).map(json_type).transpose()?,
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             int_or_string: flag("x-kubernetes-int-or-string"),

@@ -1,9 +1,9 @@
 //! Defaults: null counts as absent where it is not allowed, and absent fields get their default, from the
 //! outside in. A default inside an absent object is not reached unless that object has a default itself.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use super::Schema;
+use super::{JsonType, Schema};
 
 impl Schema {
     /// Fills in defaults, as the server does before it checks and after it reads.
@@ -32,6 +32,11 @@ impl Schema {
                     }
                 }
             }
+            Value::Number(number) if self.json_type == Some(JsonType::Integer) => {
+                if let Some(whole) = whole(number) {
+                    *value = whole.into();
+                }
+            }
             _ => {}
         }
     }
@@ -40,4 +45,9 @@ impl Schema {
     fn is_anything(&self) -> bool {
         self.json_type.is_none() && self.preserve_unknown
     }
+}
+
+/// A whole number that was written with a fraction of zero, such as `30.0`.
+fn whole(number: &Number) -> Option<i64> {
+    number.is_f64().then(|| format!("{}", number.as_f64().unwrap_or(f64::NAN)).parse().ok()).flatten()
 }

@@ -26,6 +26,8 @@ pub use prune::Unknown;
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "Kubernetes has these as independent flags")]
 pub struct Schema {
+    /// What the field is for, in words.
+    pub description: Option<String>,
     /// The JSON type; none means anything.
     pub json_type: Option<JsonType>,
     /// The fields of an object.

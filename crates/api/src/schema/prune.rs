@@ -93,6 +93,11 @@ impl Schema {
 }
 
 impl Unknown {
+    /// The path of the field that may have been meant.
+    pub fn meant_path(&self) -> Option<FieldPath> {
+        self.meant.as_ref().map(|meant| self.path.parent().below(meant))
+    }
+
     /// The sentence for a person.
     pub fn sentence(&self) -> String {
         let name = match self.path.steps().last() {

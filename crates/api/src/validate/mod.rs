@@ -9,6 +9,7 @@ mod rules;
 use serde_json::Value;
 
 use crate::path::FieldPath;
+use crate::schema::Unknown;
 use crate::served::{self, Served};
 
 /// One thing that is wrong with an object.
@@ -99,19 +100,21 @@ pub fn admit(served: &Served, object: &mut Value, old: Option<&Value>) -> Vec<Vi
 fn strictly(served: &Served, object: &Value) -> Vec<Violation> {
     let mut copy = object.clone();
     let unknown = served.schema.prune(&mut copy);
-    let mut violations: Vec<Violation> = unknown
-        .into_iter()
-        .map(|unknown| {
-            let message = unknown.sentence();
-            Violation { path: unknown.path, class: Class::UnknownField, message }
-        })
-        .collect();
-    violations.extend(metadata::unknown_fields(object));
+    let meant: Vec<FieldPath> = unknown.iter().filter_map(Unknown::meant_path).collect();
+    let mut violations = metadata::unknown_fields(object);
+    violations.extend(unknown.into_iter().map(|unknown| Violation {
+        message: unknown.sentence(),
+        path: unknown.path,
+        class: Class::UnknownField,
+    }));
     // A creation drops the status before anything judges it; only its unknown fields are noticed.
     if let Some(fields) = copy.as_object_mut() {
         fields.remove("status");
     }
-    violations.extend(admit(served, &mut copy, None));
+    let wrong = admit(served, &mut copy, None);
+    // A misspelt field is one mistake, not also a missing one.
+    violations
+        .extend(wrong.into_iter().filter(|one| one.class != Class::Required || !meant.contains(&one.path)));
     violations
 }
 

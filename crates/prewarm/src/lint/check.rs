@@ -131,7 +131,12 @@ impl Checker<'_> {
 
     fn violations(&mut self, object: &Located<'_>, violations: Vec<Violation>) {
         let mut lookups = 0;
-        for violation in violations {
+        let mistyped: Vec<FieldPath> =
+            violations.iter().filter(|one| one.class == Class::Type).map(|one| one.path.clone()).collect();
+        // That a value is of the wrong type says it all; what it contains is not unknown besides.
+        let is_aside =
+            |one: &Violation| one.class == Class::UnknownField && mistyped.contains(&one.path.parent());
+        for violation in violations.into_iter().filter(|one| !is_aside(one)) {
             let mut message = violation.message;
             if violation.class == Class::UnknownField && lookups < MAX_LOOKUPS_PER_OBJECT {
                 lookups += 1;
