@@ -9,7 +9,8 @@ mod rules;
 use serde_json::Value;
 
 use crate::path::FieldPath;
-use crate::schema::Unknown;
+use crate::rule::Rule;
+use crate::schema::{Schema, Unknown};
 use crate::served::{self, Served};
 
 /// One thing that is wrong with an object.
@@ -91,10 +92,20 @@ pub fn inspect(object: &Value) -> Inspection {
 pub fn admit(served: &Served, object: &mut Value, old: Option<&Value>) -> Vec<Violation> {
     served.schema.prune(object);
     served.schema.fill(object);
+    judge(&served.schema, &served.rules, object, old)
+}
+
+/// Everything that is wrong with an object of any kind, given its schema and rules.
+pub fn judge(schema: &Schema, rules: &[Rule], object: &Value, old: Option<&Value>) -> Vec<Violation> {
     let mut violations = metadata::check(object);
-    violations.extend(served.schema.check(object, old));
-    rules::check(&served.rules, object, old, &mut violations);
+    violations.extend(schema.check(object, old));
+    rules::check(rules, object, old, &mut violations);
     violations
+}
+
+/// Everything that is wrong with an object's metadata.
+pub fn judge_metadata(object: &Value) -> Vec<Violation> {
+    metadata::check(object)
 }
 
 fn strictly(served: &Served, object: &Value) -> Vec<Violation> {

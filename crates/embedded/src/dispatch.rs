@@ -1,0 +1,92 @@
+//! From a request to the verb it means, and from what the verb gives to an answer.
+
+mod patch;
+mod verbs;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use serde_json::Value;
+
+use crate::body::Body;
+use crate::refusal::Refusal;
+use crate::request::{FieldValidation, Query, Target};
+use crate::server::{Server, Whole};
+use crate::write::{Manner, Writer};
+
+/// What a verb gives, before it becomes an HTTP answer.
+pub(crate) struct Answer {
+    code: StatusCode,
+    body: Body,
+    warnings: Vec<String>,
+}
+
+impl Answer {
+    pub(crate) fn text(code: StatusCode, text: Bytes) -> Self {
+        Self { code, body: Body::from(text), warnings: Vec::new() }
+    }
+
+    pub(crate) fn json(code: StatusCode, value: &Value) -> Self {
+        Self::text(code, value.to_string().into())
+    }
+}
+
+/// Answers a request.
+pub(crate) fn answer(server: &Server, request: &Whole) -> Response<Body> {
+    match route(server, request) {
+        Ok(answer) => {
+            let mut response =
+                Response::builder().status(answer.code).header("content-type", "application/json");
+            for warning in &answer.warnings {
+                // The code 299 and an empty agent are what kubectl looks for.
+                let text = format!("299 - {:?}", warning.replace(|c: char| !(' '..='~').contains(&c), "?"));
+                response = response.header("warning", text);
+            }
+            response.body(answer.body).unwrap_or_else(|error| refuse(&Refusal::internal(error)))
+        }
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
+/// The answer that says no.
+pub(crate) fn refuse(refusal: &Refusal) -> Response<Body> {
+    let text = refusal.to_status().to_string();
+    let mut response = Response::new(Body::from(Bytes::from(text)));
+    *response.status_mut() = StatusCode::from_u16(refusal.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+    if let Some(seconds) = refusal.details["retryAfterSeconds"].as_u64() {
+        response.headers_mut().insert("retry-after", http::HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn route(server: &Server, request: &Whole) -> Result<Answer, Refusal> {
+    let path = request.uri().path();
+    if let Some(answer) = crate::people::answer(server, request) {
+        return answer;
+    }
+    let target = Target::parse(path).ok_or_else(Refusal::no_such_path)?;
+    let query = Query::parse(request.uri().query().unwrap_or_default())?;
+    let verbs = verbs::Verbs::new(server, request, target, query)?;
+    match *request.method() {
+        Method::GET | Method::HEAD => verbs.read(),
+        Method::POST => verbs.create(),
+        Method::PUT => verbs.update(),
+        Method::PATCH => verbs.patch(),
+        Method::DELETE => verbs.delete(),
+        _ => Err(Refusal::method_not_allowed()),
+    }
+}
+
+/// Stores an object on the server's own account.
+pub(crate) fn install(server: &Server, object: &Value) -> Result<(), Refusal> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let now = server.clock.now();
+    let mut state = server.lock();
+    let resource = state.resources.find_kind(group, text("kind")).cloned();
+    let resource =
+        resource.ok_or_else(|| Refusal::bad_request(format!("there is no kind {}", text("kind"))))?;
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
+    let manner = Manner { version, dry_run: false, field_validation: FieldValidation::Strict };
+    Writer::new(&mut state, now).create(&resource, &namespace, object.clone(), &manner).map(drop)
+}

@@ -1,0 +1,274 @@
+//! The verbs: each reads what it needs from the request, and does its work under the lock.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Answer, patch};
+use crate::body::Body;
+use crate::read;
+use crate::refusal::Refusal;
+use crate::request::{Query, Target};
+use crate::resource::Resource;
+use crate::server::{Server, Whole};
+use crate::store::{Key, Stored};
+use crate::watch::WatchStream;
+use crate::write::{DeleteOptions, Deleted, Manner, Part, Propagation, Writer, Written};
+
+/// A request to a resource.
+pub(super) struct Verbs<'a> {
+    server: &'a Server,
+    request: &'a Whole,
+    target: Target,
+    query: Query,
+    resource: Arc<Resource>,
+    part: Part,
+}
+
+impl<'a> Verbs<'a> {
+    pub(super) fn new(
+        server: &'a Server,
+        request: &'a Whole,
+        target: Target,
+        query: Query,
+    ) -> Result<Self, Refusal> {
+        let resource = server.lock().resources.find(&target.group, &target.plural).cloned();
+        let resource = resource.filter(|resource| resource.version(&target.version).is_some());
+        let resource = resource.ok_or_else(Refusal::no_such_path)?;
+        let part = match target.subresource.as_deref() {
+            None => Part::Main,
+            Some("status") if resource.has_status => Part::Status,
+            Some(_) => return Err(Refusal::no_such_path()),
+        };
+        if target.namespace.is_some() && !resource.namespaced {
+            return Err(Refusal::no_such_path());
+        }
+        Ok(Self { server, request, target, query, resource, part })
+    }
+
+    fn manner(&self) -> Manner<'_> {
+        Manner {
+            version: &self.target.version,
+            dry_run: self.query.dry_run,
+            field_validation: self.query.field_validation,
+        }
+    }
+
+    fn key(&self) -> Result<Key, Refusal> {
+        let name = self.target.name.clone().ok_or_else(Refusal::method_not_allowed)?;
+        Ok(Key { namespace: self.target.namespace.clone().unwrap_or_default(), name })
+    }
+
+    fn object(&self, code: StatusCode, object: &Stored) -> Answer {
+        let form = crate::people::Form::of(self.request);
+        if form.is_table() {
+            let table = crate::people::object_table(
+                self.server,
+                &self.resource,
+                &self.target.version,
+                &[object],
+                &form,
+            );
+            return Answer::json(code, &table);
+        }
+        let api_version = self.resource.api_version(&self.target.version);
+        Answer::text(code, object.text(&api_version, &self.resource.kind))
+    }
+
+    fn written(&self, code: StatusCode, written: Written) -> Answer {
+        let mut answer = self.object(code, &written.object);
+        answer.warnings = written.warnings;
+        answer
+    }
+
+    /// GET: one object, a list, or a watch.
+    pub(super) fn read(&self) -> Result<Answer, Refusal> {
+        if self.query.watch {
+            let plan = read::watch(&mut self.server.lock(), &self.resource, &self.target, &self.query)?;
+            let stream = crate::people::watch(self.server, self.request, WatchStream::new(plan));
+            return Ok(Answer {
+                code: StatusCode::OK,
+                body: Body::Watch(Box::new(stream)),
+                warnings: Vec::new(),
+            });
+        }
+        if self.target.name.is_some() {
+            let object = self.server.lock().object(&self.resource, &self.key()?)?;
+            return Ok(self.object(StatusCode::OK, &object));
+        }
+        let page = read::list(&self.server.lock(), &self.resource, &self.target, &self.query)?;
+        let form = crate::people::Form::of(self.request);
+        if form.is_table() {
+            let table =
+                crate::people::list_table(self.server, &self.resource, &self.target.version, &page, &form);
+            return Ok(Answer::json(StatusCode::OK, &table));
+        }
+        Ok(Answer::text(StatusCode::OK, read::list_text(&page, &self.resource, &self.target.version)))
+    }
+
+    /// POST: a new object.
+    pub(super) fn create(&self) -> Result<Answer, Refusal> {
+        if self.target.name.is_some() || (self.resource.namespaced && self.target.namespace.is_none()) {
+            return Err(Refusal::method_not_allowed());
+        }
+        let object = self.body()?;
+        let namespace = self.target.namespace.clone().unwrap_or_default();
+        let now = self.server.clock.now();
+        let mut state = self.server.lock();
+        let written =
+            Writer::new(&mut state, now).create(&self.resource, &namespace, object, &self.manner())?;
+        drop(state);
+        Ok(self.written(StatusCode::CREATED, written))
+    }
+
+    /// PUT: the whole object, or its status.
+    pub(super) fn update(&self) -> Result<Answer, Refusal> {
+        let (key, object) = (self.key()?, self.body()?);
+        self.check_name(&key, &object)?;
+        let now = self.server.clock.now();
+        let mut state = self.server.lock();
+        let old = state.object(&self.resource, &key)?;
+        let written =
+            Writer::new(&mut state, now).update(&self.resource, &old, self.part, object, &self.manner())?;
+        drop(state);
+        Ok(self.written(StatusCode::OK, written))
+    }
+
+    /// PATCH: a change of the object, or of its status.
+    pub(super) fn patch(&self) -> Result<Answer, Refusal> {
+        let key = self.key()?;
+        let change = patch::Change::parse(self.request)?;
+        let now = self.server.clock.now();
+        let mut state = self.server.lock();
+        let old = state.object(&self.resource, &key)?;
+        let before = self.shown(&old);
+        let new = change.apply(&self.resource, &key.name, &before)?;
+        self.check_name(&key, &new)?;
+        let written =
+            Writer::new(&mut state, now).update(&self.resource, &old, self.part, new, &self.manner())?;
+        drop(state);
+        Ok(self.written(StatusCode::OK, written))
+    }
+
+    /// DELETE: one object, or all that are selected.
+    pub(super) fn delete(&self) -> Result<Answer, Refusal> {
+        let options = self.delete_options()?;
+        if self.target.name.is_none() {
+            return self.delete_collection(&options);
+        }
+        let key = self.key()?;
+        let now = self.server.clock.now();
+        let mut state = self.server.lock();
+        let old = state.object(&self.resource, &key)?;
+        let deleted = Writer::new(&mut state, now).delete(&self.resource, &old, &options)?;
+        drop(state);
+        Ok(match &deleted {
+            Deleted::Waiting(object) => self.object(StatusCode::OK, object),
+            Deleted::Gone(object) if !self.resource.is_custom && self.resource.kind == "Pod" => {
+                self.object(StatusCode::OK, object)
+            }
+            Deleted::Gone(object) => Answer::json(StatusCode::OK, &self.success(object)),
+        })
+    }
+
+    fn delete_collection(&self, options: &DeleteOptions) -> Result<Answer, Refusal> {
+        let now = self.server.clock.now();
+        let mut state = self.server.lock();
+        let page = read::list(&state, &self.resource, &self.target, &self.query)?;
+        for object in &page.objects {
+            // A deletion may already have taken others with it.
+            if let Ok(old) = state.object(&self.resource, &object.key) {
+                Writer::new(&mut state, now).delete(&self.resource, &old, options)?;
+            }
+        }
+        drop(state);
+        Ok(Answer::text(StatusCode::OK, read::list_text(&page, &self.resource, &self.target.version)))
+    }
+
+    fn success(&self, object: &Stored) -> Value {
+        let mut details = json!({ "name": object.key.name, "kind": self.resource.plural, "uid": object.uid });
+        if !self.resource.group.is_empty() {
+            details["group"] = self.resource.group.clone().into();
+        }
+        json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
+    }
+
+    /// The stored object as this client sees it.
+    fn shown(&self, stored: &Stored) -> Value {
+        let mut object = stored.value();
+        object["apiVersion"] = self.resource.api_version(&self.target.version).into();
+        object["kind"] = self.resource.kind.clone().into();
+        object
+    }
+
+    fn body(&self) -> Result<Value, Refusal> {
+        let object = patch::json(self.request)?;
+        if !object.is_object() {
+            return Err(Refusal::bad_request("the body of the request is not an object"));
+        }
+        let expected = self.resource.api_version(&self.target.version);
+        let given = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+        if given("apiVersion") != expected {
+            return Err(Refusal::bad_request(format!(
+                "the API version in the data ({}) does not match the expected API version ({expected})",
+                given("apiVersion")
+            )));
+        }
+        if given("kind") != self.resource.kind {
+            return Err(Refusal::bad_request(format!(
+                "the kind in the data ({}) does not match the expected kind ({})",
+                given("kind"),
+                self.resource.kind
+            )));
+        }
+        Ok(object)
+    }
+
+    fn check_name(&self, key: &Key, object: &Value) -> Result<(), Refusal> {
+        let given = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        if given("name") != key.name {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                given("name"),
+                key.name
+            )));
+        }
+        if self.resource.namespaced && !given("namespace").is_empty() && given("namespace") != key.namespace {
+            return Err(Refusal::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+
+    /// How to delete, from the body and the query; the query wins.
+    fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
+        let body = if self.request.body().is_empty() { json!({}) } else { patch::json(self.request)? };
+        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let policy = self.query.propagation_policy.clone().or_else(|| text(&body["propagationPolicy"]));
+        let propagation = match policy.as_deref() {
+            None | Some("Background") => Propagation::Background,
+            Some("Foreground") => Propagation::Foreground,
+            Some("Orphan") => Propagation::Orphan,
+            Some(other) => {
+                return Err(Refusal::bad_request(format!(
+                    "DeleteOptions is invalid: propagationPolicy: Unsupported value: {other:?}: supported values: \
+                     \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+                )));
+            }
+        };
+        let is_orphaning = body["orphanDependents"] == true;
+        let dry_run = body["dryRun"].as_array().is_some_and(|list| list.iter().any(|one| one == "All"));
+        Ok(DeleteOptions {
+            propagation: if is_orphaning { Propagation::Orphan } else { propagation },
+            grace_period_seconds: self
+                .query
+                .grace_period_seconds
+                .or_else(|| body["gracePeriodSeconds"].as_u64()),
+            uid: text(&body["preconditions"]["uid"]),
+            resource_version: text(&body["preconditions"]["resourceVersion"]),
+            dry_run: self.query.dry_run || dry_run,
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! An in-process Kubernetes API for trying, testing and simulating. Production is always the user's own cluster.
+//!
+//! [`Server`] is a `tower` service: [`Server::client`] plugs it into a `kube::Client` with no socket in between. It is
+//! only worth having if our clients cannot tell it from the real one, so one contract suite runs on both.
+//!
+//! The path of a request: `server` reads the body, `dispatch` finds the verb, `read` or `write` do the work under one
+//! lock, `store` holds objects as text and tells watchers. `people` answers what kubectl asks besides objects.
+
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "each `expect` states an invariant, so no caller can meet the panic"
+)]
+
+mod body;
+mod clock;
+mod dispatch;
+mod options;
+mod people;
+mod read;
+mod refusal;
+mod request;
+mod resource;
+mod selector;
+mod server;
+mod state;
+mod store;
+mod watch;
+mod write;
+
+pub use body::Body;
+pub use clock::{Clock, TokioClock};
+pub use options::Options;
+pub use refusal::{Cause, Refusal};
+pub use server::Server;

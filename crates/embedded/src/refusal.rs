@@ -1,0 +1,172 @@
+//! Every "no" of the server: the Status object with the code, reason and words that a real server uses.
+
+use serde_json::{Value, json};
+
+use crate::resource::Resource;
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// HTTP status code.
+    pub code: u16,
+    /// The machine-readable reason.
+    pub reason: &'static str,
+    /// The words for a person.
+    pub message: String,
+    /// What the refusal is about.
+    pub details: Value,
+}
+
+/// One field that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// In which way, such as `FieldValueInvalid`.
+    pub reason: String,
+    /// The sentence, without the path.
+    pub message: String,
+    /// The path.
+    pub field: String,
+}
+
+impl Refusal {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: Value::Null }
+    }
+
+    fn about(mut self, resource: &Resource, name: &str) -> Self {
+        self.details = json!({ "name": name, "group": resource.group, "kind": resource.plural });
+        if let Some(details) = self.details.as_object_mut() {
+            details.retain(|_, value| value != "");
+        }
+        self
+    }
+
+    /// 400: the request itself makes no sense.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 401: no token, or a wrong one.
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// 403: not now, or never.
+    pub fn forbidden(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
+        let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
+        Self::new(403, "Forbidden", message).about(resource, name)
+    }
+
+    /// 404: no such path.
+    pub fn no_such_path() -> Self {
+        let mut refusal = Self::new(404, "NotFound", "the server could not find the requested resource");
+        refusal.details = json!({});
+        refusal
+    }
+
+    /// 404: no such object.
+    pub fn not_found(resource: &Resource, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{} {name:?} not found", resource.qualified()))
+            .about(resource, name)
+    }
+
+    /// 405: the resource exists, but not with this verb.
+    pub fn method_not_allowed() -> Self {
+        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    }
+
+    /// 409: the name is taken.
+    pub fn already_exists(resource: &Resource, name: &str) -> Self {
+        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.qualified()))
+            .about(resource, name)
+    }
+
+    /// 409: somebody else was faster.
+    pub fn conflict(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
+        Self::new(409, "Conflict", message).about(resource, name)
+    }
+
+    /// 410: the history does not go back that far.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 413: the body or the object is too large.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 415: a kind of body or patch that is not spoken here.
+    pub fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// 406: no answer in the asked-for form.
+    pub fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    /// 422: the object breaks rules, at these places.
+    pub fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
+        let sentences: Vec<String> =
+            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let list = match sentences.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let qualified = resource.qualified_kind();
+        let mut refusal = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {list}"));
+        let causes: Vec<Value> = causes
+            .iter()
+            .map(|cause| json!({ "reason": cause.reason, "message": cause.message, "field": cause.field }))
+            .collect();
+        refusal.details =
+            json!({ "name": name, "group": resource.group, "kind": resource.kind, "causes": causes });
+        refusal
+    }
+
+    /// 422: a patch that does not fit the object.
+    pub fn unprocessable(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        let mut refusal = Self::new(422, "Invalid", message).about(resource, name);
+        refusal.details["causes"] =
+            json!([{ "reason": "UnexpectedServerResponse", "message": why.to_string() }]);
+        refusal
+    }
+
+    /// 429: come back later.
+    pub fn too_many_requests(seconds: u64) -> Self {
+        let mut refusal = Self::new(429, "TooManyRequests", "too many requests, please try again later");
+        refusal.details = json!({ "retryAfterSeconds": seconds });
+        refusal
+    }
+
+    /// 500: our own fault.
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
+    }
+
+    /// 504: the asked-for version lies in the future.
+    pub fn version_too_large(asked: u64, present: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {present}");
+        let mut refusal = Self::new(504, "Timeout", message);
+        refusal.details = json!({
+            "causes": [{ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }],
+            "retryAfterSeconds": 1,
+        });
+        refusal
+    }
+
+    /// The Status object of the answer.
+    pub fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+        });
+        if !self.details.is_null() {
+            status["details"] = self.details.clone();
+        }
+        status
+    }
+}

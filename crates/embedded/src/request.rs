@@ -1,0 +1,217 @@
+//! What a request asks for, read from its path and query. Reads only; nothing is judged against the store here.
+
+use crate::refusal::Refusal;
+
+/// The place that a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// API group; empty for the core.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Resource, in the plural.
+    pub plural: String,
+    /// Namespace, if the path names one.
+    pub namespace: Option<String>,
+    /// Object, if the path names one.
+    pub name: Option<String>,
+    /// Part of the object, such as `status`.
+    pub subresource: Option<String>,
+}
+
+/// What the query of a request says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// `labelSelector`.
+    pub label_selector: String,
+    /// `fieldSelector`.
+    pub field_selector: String,
+    /// `limit`; 0 means no limit.
+    pub limit: usize,
+    /// `continue`.
+    pub continue_token: String,
+    /// `resourceVersion`, if given.
+    pub resource_version: Option<String>,
+    /// `resourceVersionMatch`, if given.
+    pub resource_version_match: Option<String>,
+    /// `watch`.
+    pub watch: bool,
+    /// `allowWatchBookmarks`.
+    pub allow_watch_bookmarks: bool,
+    /// `sendInitialEvents`, if given.
+    pub send_initial_events: Option<bool>,
+    /// `timeoutSeconds`, if given.
+    pub timeout_seconds: Option<u64>,
+    /// `dryRun`: nothing is stored.
+    pub dry_run: bool,
+    /// `fieldValidation`: what happens with unknown fields.
+    pub field_validation: FieldValidation,
+    /// `propagationPolicy`, if given.
+    pub propagation_policy: Option<String>,
+    /// `gracePeriodSeconds`, if given.
+    pub grace_period_seconds: Option<u64>,
+}
+
+/// What happens with fields that a kind does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// They are dropped silently.
+    Ignore,
+    /// They are dropped, and the answer has a warning for each.
+    #[default]
+    Warn,
+    /// The request is refused.
+    Strict,
+}
+
+impl Target {
+    /// Reads a path such as `/apis/apps/v1/namespaces/default/deployments/web/status`; none for paths that name no
+    /// resource.
+    pub fn parse(path: &str) -> Option<Self> {
+        let parts: Vec<String> = path.trim_matches('/').split('/').map(decode).collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let (group, version, rest) = match parts.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return None,
+        };
+        // A namespace is a resource of the core, and a part of the path of all that it holds.
+        let (namespace, rest) = match rest {
+            ["namespaces", namespace, plural, rest @ ..]
+                if !(group.is_empty() && rest.is_empty() && matches!(*plural, "status" | "finalize")) =>
+            {
+                (Some((*namespace).to_owned()), [&[*plural], rest].concat())
+            }
+            rest => (None, rest.to_vec()),
+        };
+        let (plural, name, subresource) = match rest.as_slice() {
+            [plural] => (*plural, None, None),
+            [plural, name] => (*plural, Some(*name), None),
+            [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
+            _ => return None,
+        };
+        if plural.is_empty() {
+            return None;
+        }
+        Some(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            plural: plural.to_owned(),
+            namespace,
+            name: name.map(str::to_owned),
+            subresource: subresource.map(str::to_owned),
+        })
+    }
+}
+
+impl Query {
+    /// Reads the query of a request; words that mean nothing to the server are passed over.
+    pub fn parse(query: &str) -> Result<Self, Refusal> {
+        let mut parsed = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let value = value.into_owned();
+            match name.as_ref() {
+                "labelSelector" => parsed.label_selector = value,
+                "fieldSelector" => parsed.field_selector = value,
+                "limit" => {
+                    parsed.limit = number(&name, &value)?.unwrap_or(0).try_into().unwrap_or(usize::MAX);
+                }
+                "continue" => parsed.continue_token = value,
+                "resourceVersion" => parsed.resource_version = Some(value),
+                "resourceVersionMatch" => {
+                    parsed.resource_version_match = Some(value).filter(|text| !text.is_empty());
+                }
+                "watch" => parsed.watch = is_true(&value),
+                "allowWatchBookmarks" => parsed.allow_watch_bookmarks = is_true(&value),
+                "sendInitialEvents" => parsed.send_initial_events = Some(is_true(&value)),
+                "timeoutSeconds" => parsed.timeout_seconds = number(&name, &value)?,
+                "dryRun" => parsed.dry_run = dry_run(&value)?,
+                "fieldValidation" => parsed.field_validation = FieldValidation::parse(&value)?,
+                "propagationPolicy" => {
+                    parsed.propagation_policy = Some(value).filter(|text| !text.is_empty());
+                }
+                "gracePeriodSeconds" => parsed.grace_period_seconds = number(&name, &value)?,
+                _ => {}
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+impl FieldValidation {
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "Ignore" => Ok(Self::Ignore),
+            "" | "Warn" => Ok(Self::Warn),
+            "Strict" => Ok(Self::Strict),
+            other => Err(Refusal::bad_request(format!(
+                "invalid fieldValidation {other:?}: supported values: \"Ignore\", \"Warn\", \"Strict\""
+            ))),
+        }
+    }
+}
+
+fn dry_run(value: &str) -> Result<bool, Refusal> {
+    match value {
+        "" => Ok(false),
+        "All" => Ok(true),
+        other => Err(Refusal::bad_request(format!("invalid dryRun {other:?}: supported values: \"All\""))),
+    }
+}
+
+fn is_true(value: &str) -> bool {
+    // An empty value counts as given, as in `?watch`.
+    matches!(value, "" | "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+fn number(name: &str, value: &str) -> Result<Option<u64>, Refusal> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    value.parse::<u64>().map(Some).map_err(|_| {
+        Refusal::bad_request(format!("invalid {name} {value:?}: must be a number of at least 0"))
+    })
+}
+
+fn decode(part: &str) -> String {
+    percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(path: &str) -> Option<String> {
+        let target = Target::parse(path)?;
+        let or_dash = |part: Option<String>| part.unwrap_or_else(|| "-".to_owned());
+        let group = if target.group.is_empty() { "core" } else { &target.group };
+        Some(format!(
+            "{group} {} {} {} {} {}",
+            target.version,
+            target.plural,
+            or_dash(target.namespace),
+            or_dash(target.name),
+            or_dash(target.subresource)
+        ))
+    }
+
+    #[test]
+    fn a_path_names_a_place() {
+        let table = [
+            ("/api/v1/pods", Some("core v1 pods - - -")),
+            ("/api/v1/namespaces/a/pods/b", Some("core v1 pods a b -")),
+            ("/api/v1/namespaces/a/pods/b/status", Some("core v1 pods a b status")),
+            ("/api/v1/namespaces", Some("core v1 namespaces - - -")),
+            ("/api/v1/namespaces/a", Some("core v1 namespaces - a -")),
+            ("/api/v1/namespaces/a/status", Some("core v1 namespaces - a status")),
+            ("/apis/apps/v1/namespaces/a/deployments/b", Some("apps v1 deployments a b -")),
+            ("/apis/apps.kruise.io/v1beta1/nodeimages/n", Some("apps.kruise.io v1beta1 nodeimages - n -")),
+            ("/apis/apps/v1", None),
+            ("/version", None),
+            ("/api/v1/a/b/c/d", None),
+        ];
+        for (path, wanted) in table {
+            assert_eq!(words(path).as_deref(), wanted, "{path}");
+        }
+    }
+}

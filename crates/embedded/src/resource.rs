@@ -1,0 +1,130 @@
+//! The kinds a server has: a table of the built-in ones, and whatever definitions add.
+
+mod built_in;
+mod defined;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prewarm_api::rule::Rule;
+use prewarm_api::schema::Schema;
+use serde_json::Value;
+
+pub use built_in::all as built_in;
+pub use defined::from_definition;
+
+/// What the server knows about one kind.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "Kubernetes has these as independent properties")]
+pub struct Resource {
+    /// API group; empty for the core.
+    pub group: String,
+    /// Kind of its objects.
+    pub kind: String,
+    /// Name in paths.
+    pub plural: String,
+    /// Name of one, for people.
+    pub singular: String,
+    /// Short names for kubectl.
+    pub short_names: Vec<String>,
+    /// Groups of kinds for kubectl, such as `all`.
+    pub categories: Vec<String>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether the status is written apart from the rest.
+    pub has_status: bool,
+    /// Whether a change of the spec counts a generation up.
+    pub has_generation: bool,
+    /// Fields that a field selector may name, besides the name and namespace.
+    pub selectable: Vec<String>,
+    /// The served versions, most preferred first.
+    pub versions: Vec<Version>,
+    /// What a schema cannot say, for our own kinds.
+    pub rules: Vec<Rule>,
+    /// Whether it came from a definition.
+    pub is_custom: bool,
+}
+
+/// One served version of a kind.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// Its name, such as `v1beta1`.
+    pub name: String,
+    /// What objects look like; built-in kinds have none.
+    pub schema: Option<Arc<Schema>>,
+    /// The schema as it was given, for `kubectl explain`.
+    pub source: Option<Arc<Value>>,
+    /// Columns of `kubectl get`, after the name.
+    pub columns: Vec<Column>,
+}
+
+/// A column of `kubectl get`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Heading.
+    pub name: String,
+    /// `string`, `integer`, `date`, …
+    pub value_type: String,
+    /// How the value is shown.
+    pub format: String,
+    /// What it means.
+    pub description: String,
+    /// Where it stands in the object.
+    pub json_path: String,
+    /// Above 0 it is shown by `-o wide` only.
+    pub priority: i64,
+}
+
+impl Resource {
+    /// The name in messages: `pods`, `imagepulljobs.apps.kruise.io`.
+    pub fn qualified(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// The kind in messages: `Pod`, `ImagePullJob.apps.kruise.io`.
+    pub fn qualified_kind(&self) -> String {
+        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
+    }
+
+    /// `v1`, `apps.kruise.io/v1beta1`.
+    pub fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+
+    /// A served version by its name.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+}
+
+/// All kinds by group and plural.
+#[derive(Clone, Debug, Default)]
+pub struct Resources(BTreeMap<(String, String), Arc<Resource>>);
+
+impl Resources {
+    /// The resource of a path.
+    pub fn find(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+        // The two strings are allocated because a tuple of them cannot be looked up by a tuple of borrows.
+        self.0.get(&(group.to_owned(), plural.to_owned()))
+    }
+
+    /// The resource of a kind, whatever its version.
+    pub fn find_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
+        self.0.values().find(|resource| resource.group == group && resource.kind == kind)
+    }
+
+    /// Adds a kind, or replaces it.
+    pub fn insert(&mut self, resource: Arc<Resource>) {
+        self.0.insert((resource.group.clone(), resource.plural.clone()), resource);
+    }
+
+    /// Takes a kind away.
+    pub fn remove(&mut self, group: &str, plural: &str) {
+        self.0.remove(&(group.to_owned(), plural.to_owned()));
+    }
+
+    /// All kinds, sorted by group and plural.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.0.values()
+    }
+}

@@ -1,0 +1,105 @@
+//! A kind from its CustomResourceDefinition.
+
+use std::sync::Arc;
+
+use prewarm_api::rule;
+use prewarm_api::schema::{CompileError, Schema};
+use serde_json::Value;
+
+use super::{Column, Resource, Version};
+
+/// The kind that a definition describes. All versions are served from one store, as with conversion `None`.
+pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
+    let spec = &definition["spec"];
+    let (group, kind) = (text(spec, "group"), text(&spec["names"], "kind"));
+    let served = spec["versions"].as_array().into_iter().flatten();
+    let served: Vec<&Value> = served.filter(|version| version["served"] == Value::Bool(true)).collect();
+    let mut versions: Vec<Version> =
+        served.iter().map(|version| compiled(version)).collect::<Result<_, _>>()?;
+    versions.sort_by_key(|version| std::cmp::Reverse(priority(&version.name)));
+    let is_ours = prewarm_api::served::find(&group, &kind).is_some();
+    Ok(Resource {
+        plural: text(&spec["names"], "plural"),
+        singular: text(&spec["names"], "singular"),
+        short_names: texts(&spec["names"]["shortNames"]),
+        categories: texts(&spec["names"]["categories"]),
+        namespaced: spec["scope"] == "Namespaced",
+        has_status: served.iter().any(|version| !version["subresources"]["status"].is_null()),
+        has_generation: true,
+        selectable: selectable(&served),
+        versions,
+        rules: if is_ours { rule::of(&kind) } else { Vec::new() },
+        is_custom: true,
+        group,
+        kind,
+    })
+}
+
+fn compiled(version: &Value) -> Result<Version, CompileError> {
+    let source = &version["schema"]["openAPIV3Schema"];
+    Ok(Version {
+        name: text(version, "name"),
+        schema: Some(Arc::new(Schema::compile(source)?)),
+        source: Some(Arc::new(source.clone())),
+        columns: columns(version),
+    })
+}
+
+/// The columns of a definition; one that gives none gets the age.
+fn columns(version: &Value) -> Vec<Column> {
+    let Some(columns) = version["additionalPrinterColumns"].as_array().filter(|columns| !columns.is_empty())
+    else {
+        return vec![Column {
+            name: "Age".to_owned(),
+            value_type: "date".to_owned(),
+            format: String::new(),
+            description: String::new(),
+            json_path: ".metadata.creationTimestamp".to_owned(),
+            priority: 0,
+        }];
+    };
+    let column = |column: &Value| Column {
+        name: text(column, "name"),
+        value_type: text(column, "type"),
+        format: text(column, "format"),
+        description: text(column, "description"),
+        json_path: text(column, "jsonPath"),
+        priority: column["priority"].as_i64().unwrap_or(0),
+    };
+    columns.iter().map(column).collect()
+}
+
+fn selectable(served: &[&Value]) -> Vec<String> {
+    let fields =
+        served.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten());
+    let mut paths: Vec<String> =
+        fields.map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned()).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// Kubernetes' order of versions: stable before beta before alpha, newer before older.
+fn priority(version: &str) -> (u8, u64, u64) {
+    let digits = |text: &str| text.parse::<u64>().ok();
+    let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0) };
+    if let Some(major) = digits(rest) {
+        return (3, major, 0);
+    }
+    for (word, rank) in [("beta", 2), ("alpha", 1)] {
+        if let Some((major, minor)) = rest.split_once(word)
+            && let (Some(major), Some(minor)) = (digits(major), digits(minor))
+        {
+            return (rank, major, minor);
+        }
+    }
+    (0, 0, 0)
+}
+
+fn text(value: &Value, field: &str) -> String {
+    value[field].as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}

@@ -1,0 +1,100 @@
+//! The server as a service: takes a request, asks the store, gives an answer.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Limited};
+use serde_json::Value;
+
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::dispatch;
+use crate::options::Options;
+use crate::refusal::Refusal;
+use crate::state::State;
+
+/// An in-process Kubernetes API. Clones are the same server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) state: Arc<Mutex<State>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    max_body_bytes: usize,
+}
+
+/// A request with its body read.
+pub(crate) type Whole = Request<Bytes>;
+
+impl Server {
+    /// An empty server with the built-in kinds and the namespaces that every cluster has.
+    pub fn new(clock: Arc<dyn Clock>, options: Options) -> Self {
+        let max_body_bytes = options.max_body_bytes;
+        let server = Self { state: Arc::new(Mutex::new(State::new(options))), clock, max_body_bytes };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let namespace =
+                serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+            server.install(&namespace).expect("a namespace with a plain name is valid");
+        }
+        server
+    }
+
+    /// Stores an object without a request: definitions and whatever a cluster should start with.
+    pub fn install(&self, object: &Value) -> Result<(), Refusal> {
+        dispatch::install(self, object)
+    }
+
+    /// A client that talks to this server without a socket.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.clone(), "default")
+    }
+
+    /// Everything the server holds.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while the lock was held is a bug that its request has already shown; the store itself is whole,
+        // because a write replaces objects and never changes them.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer<B>(self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let limit = self.max_body_bytes;
+        let body = if let Ok(body) = Limited::new(body, limit).collect().await {
+            body.to_bytes()
+        } else {
+            let refusal = Refusal::too_large(format!(
+                "limit is {limit} bytes: the request's body is larger, or broke off"
+            ));
+            return dispatch::refuse(&refusal);
+        };
+        dispatch::answer(&self, &Request::from_parts(head, body))
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Server
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.answer(request).await) })
+    }
+}

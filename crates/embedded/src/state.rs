@@ -1,0 +1,153 @@
+//! Everything a server holds, behind one lock. A write reads, judges and stores while it has the lock, so two writers
+//! never see each other half-way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::options::Options;
+use crate::refusal::Refusal;
+use crate::resource::{self, Resource, Resources};
+use crate::store::{Key, Shelf, Stored};
+
+/// Group and plural of a resource.
+pub type ResourceId = (String, String);
+
+/// The server's memory.
+#[derive(Debug)]
+pub struct State {
+    /// The limits.
+    pub options: Options,
+    /// The kinds there are.
+    pub resources: Resources,
+    revision: u64,
+    shelves: BTreeMap<ResourceId, Shelf>,
+    /// Which objects name an owner, by its UID.
+    owned: BTreeMap<String, BTreeSet<(ResourceId, Key)>>,
+    random: StdRng,
+    /// Objects that were written as text, for the figures.
+    pub serialised: u64,
+}
+
+impl State {
+    /// An empty server with the built-in kinds.
+    pub fn new(options: Options) -> Self {
+        let mut state = Self {
+            random: StdRng::seed_from_u64(options.seed),
+            resources: Resources::default(),
+            // Revision 0 means "any" to clients, and 1 is what an empty etcd has.
+            revision: 1,
+            shelves: BTreeMap::new(),
+            owned: BTreeMap::new(),
+            serialised: 0,
+            options,
+        };
+        for resource in resource::built_in() {
+            state.add_resource(resource);
+        }
+        state
+    }
+
+    /// Serves a kind from now on; objects that are already there stay.
+    pub fn add_resource(&mut self, resource: Resource) {
+        let id = id_of(&resource);
+        let (options, revision) = (&self.options, self.revision);
+        self.shelves.entry(id).or_insert_with(|| Shelf::new(options, revision));
+        self.resources.insert(Arc::new(resource));
+    }
+
+    /// Serves a kind no longer, and forgets its objects.
+    pub fn remove_resource(&mut self, group: &str, plural: &str) {
+        self.resources.remove(group, plural);
+        if let Some(mut shelf) = self.shelves.remove(&(group.to_owned(), plural.to_owned())) {
+            shelf.close();
+        }
+    }
+
+    /// The last revision.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The revision of the next write.
+    pub fn next_revision(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    /// The objects of a resource.
+    pub fn shelf(&self, resource: &Resource) -> Result<&Shelf, Refusal> {
+        self.shelves.get(&id_of(resource)).ok_or_else(Refusal::no_such_path)
+    }
+
+    /// The objects of a resource, to be changed.
+    pub fn shelf_mut(&mut self, resource: &Resource) -> Result<&mut Shelf, Refusal> {
+        self.shelves.get_mut(&id_of(resource)).ok_or_else(Refusal::no_such_path)
+    }
+
+    /// An object, or the refusal that it is not there.
+    pub fn object(&self, resource: &Resource, key: &Key) -> Result<Arc<Stored>, Refusal> {
+        let found = self.shelf(resource)?.get(key).cloned();
+        found.ok_or_else(|| Refusal::not_found(resource, &key.name))
+    }
+
+    /// Stores an object and remembers its owners.
+    pub fn put(&mut self, resource: &Resource, object: Arc<Stored>) -> Result<(), Refusal> {
+        let old = self.shelf(resource)?.get(&object.key).cloned();
+        self.forget_owners(resource, old.as_deref());
+        for owner in &object.owners {
+            self.owned.entry(owner.clone()).or_default().insert((id_of(resource), object.key.clone()));
+        }
+        self.shelf_mut(resource)?.put(object);
+        Ok(())
+    }
+
+    /// Removes an object; `last` is what it was at the end.
+    pub fn remove(&mut self, resource: &Resource, last: Arc<Stored>) -> Result<(), Refusal> {
+        let old = self.shelf(resource)?.get(&last.key).cloned();
+        self.forget_owners(resource, old.as_deref());
+        self.shelf_mut(resource)?.remove(last);
+        Ok(())
+    }
+
+    /// The objects that name an owner.
+    pub fn owned_by(&self, uid: &str) -> Vec<(ResourceId, Key)> {
+        self.owned.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    fn forget_owners(&mut self, resource: &Resource, old: Option<&Stored>) {
+        let Some(old) = old else { return };
+        let entry = (id_of(resource), old.key.clone());
+        for owner in &old.owners {
+            if let Some(objects) = self.owned.get_mut(owner) {
+                objects.remove(&entry);
+                if objects.is_empty() {
+                    self.owned.remove(owner);
+                }
+            }
+        }
+    }
+
+    /// The end of a generated name: five characters that spell no words.
+    pub fn name_suffix(&mut self) -> String {
+        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        (0..5).map(|_| char::from(ALPHABET[self.random.random_range(0..ALPHABET.len())])).collect()
+    }
+
+    /// A random UID, the same in every run with the same seed.
+    pub fn uid(&mut self) -> String {
+        let bits: u128 = self.random.random();
+        // Version 4, variant 1, as every client expects of a UUID.
+        let bits = bits & !(0xf << 76) | 0x4 << 76;
+        let bits = bits & !(0x3 << 62) | 0x2 << 62;
+        let hex = format!("{bits:032x}");
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+/// The resource's place among the shelves.
+pub fn id_of(resource: &Resource) -> ResourceId {
+    (resource.group.clone(), resource.plural.clone())
+}

@@ -1,0 +1,83 @@
+//! What the server remembers: objects as JSON text, a history of changes, and who watches.
+//!
+//! An object is serialised once, when it is written; lists and watches send those bytes. The text leaves out
+//! `apiVersion` and `kind`, so every served version of a kind is the same bytes behind another beginning.
+
+mod history;
+mod object;
+mod watchers;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use history::{Change, ChangeKind, TooOld};
+pub use object::{Key, Stored};
+pub use watchers::{Interest, Subscription};
+
+use crate::options::Options;
+use history::History;
+use watchers::Watchers;
+
+/// All objects of one resource.
+#[derive(Debug)]
+pub struct Shelf {
+    objects: BTreeMap<Key, Arc<Stored>>,
+    history: History,
+    watchers: Watchers,
+}
+
+impl Shelf {
+    /// An empty one, which remembers nothing before `revision`.
+    pub fn new(options: &Options, revision: u64) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            history: History::new(options.history_changes, options.history_bytes, revision),
+            watchers: Watchers::new(options.watch_buffer),
+        }
+    }
+
+    /// An object by its name.
+    pub fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
+        self.objects.get(key)
+    }
+
+    /// All objects, sorted by namespace and name.
+    pub fn objects(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        self.objects.values()
+    }
+
+    /// The objects as they were at a revision.
+    pub fn at(&self, revision: u64) -> Result<BTreeMap<Key, Arc<Stored>>, TooOld> {
+        self.history.undo(self.objects.clone(), revision)
+    }
+
+    /// Stores an object and tells everyone who watches.
+    pub fn put(&mut self, object: Arc<Stored>) {
+        let previous = self.objects.insert(object.key.clone(), object.clone());
+        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        self.record(Change::new(kind, object, previous));
+    }
+
+    /// Removes an object; `last` is what it was at the end, with the revision of its removal.
+    pub fn remove(&mut self, last: Arc<Stored>) {
+        let previous = self.objects.remove(&last.key);
+        self.record(Change::new(ChangeKind::Deleted, last, previous));
+    }
+
+    fn record(&mut self, change: Change) {
+        let change = Arc::new(change);
+        self.watchers.tell(&change);
+        self.history.push(change);
+    }
+
+    /// Follows what happens after a revision.
+    pub fn watch(&mut self, interest: Interest, after: u64) -> Result<Subscription, TooOld> {
+        let missed = self.history.since(after)?;
+        Ok(self.watchers.subscribe(interest, missed))
+    }
+
+    /// Ends every watch, as when the kind itself goes.
+    pub fn close(&mut self) {
+        self.watchers.close();
+    }
+}

@@ -1,0 +1,136 @@
+//! The changes that a resource remembers: to resume watches, and to list as of an earlier revision.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, OnceLock};
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+
+use super::{Key, Stored};
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// It was changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// One change of one object.
+#[derive(Debug)]
+pub struct Change {
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The object after it; of a removed one its last state, with the revision of the removal.
+    pub object: Arc<Stored>,
+    /// The object before it.
+    pub previous: Option<Arc<Stored>>,
+    /// The line that watchers get, by what they see and in which version, each made once.
+    lines: [OnceLock<Vec<(String, Bytes)>>; 3],
+}
+
+/// The history does not go back far enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooOld {
+    /// The oldest revision that could have been asked for.
+    pub oldest: u64,
+}
+
+impl ChangeKind {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+impl Change {
+    pub(super) fn new(kind: ChangeKind, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
+        Self { kind, object, previous, lines: Default::default() }
+    }
+
+    /// The line for watchers that see this change as `kind`, in one version. The first watcher's version is kept;
+    /// others, which are rare, are made as they come.
+    pub fn line(&self, kind: ChangeKind, api_version: &str, object_kind: &str) -> Bytes {
+        let made = self.lines[kind as usize].get_or_init(|| {
+            vec![(api_version.to_owned(), line(kind, &self.object, api_version, object_kind))]
+        });
+        match made.iter().find(|(version, _)| version == api_version) {
+            Some((_, line)) => line.clone(),
+            None => line(kind, &self.object, api_version, object_kind),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.previous.as_ref().map_or(0, |previous| previous.body.len()) + self.object.body.len()
+    }
+}
+
+fn line(kind: ChangeKind, object: &Stored, api_version: &str, object_kind: &str) -> Bytes {
+    let mut line = BytesMut::with_capacity(object.body.len() + 128);
+    line.put_slice(b"{\"type\":\"");
+    line.put_slice(kind.as_str().as_bytes());
+    line.put_slice(b"\",\"object\":");
+    object.write(api_version, object_kind, &mut line);
+    line.put_slice(b"}\n");
+    line.freeze()
+}
+
+/// The remembered changes of one resource, oldest first.
+#[derive(Debug)]
+pub(super) struct History {
+    changes: VecDeque<Arc<Change>>,
+    bytes: usize,
+    max_changes: usize,
+    max_bytes: usize,
+    /// Every change after this revision is remembered.
+    complete_after: u64,
+}
+
+impl History {
+    pub(super) fn new(max_changes: usize, max_bytes: usize, revision: u64) -> Self {
+        Self { changes: VecDeque::new(), bytes: 0, max_changes, max_bytes, complete_after: revision }
+    }
+
+    pub(super) fn push(&mut self, change: Arc<Change>) {
+        self.bytes += change.bytes();
+        self.changes.push_back(change);
+        while self.changes.len() > self.max_changes || self.bytes > self.max_bytes {
+            let Some(oldest) = self.changes.pop_front() else { break };
+            self.bytes -= oldest.bytes();
+            self.complete_after = oldest.object.revision;
+        }
+    }
+
+    /// The changes after a revision.
+    pub(super) fn since(&self, revision: u64) -> Result<Vec<Arc<Change>>, TooOld> {
+        self.check(revision)?;
+        let first = self.changes.partition_point(|change| change.object.revision <= revision);
+        Ok(self.changes.range(first..).cloned().collect())
+    }
+
+    /// The objects as they were at a revision, from those of the present.
+    pub(super) fn undo(
+        &self,
+        mut objects: BTreeMap<Key, Arc<Stored>>,
+        revision: u64,
+    ) -> Result<BTreeMap<Key, Arc<Stored>>, TooOld> {
+        self.check(revision)?;
+        for change in self.changes.iter().rev().take_while(|change| change.object.revision > revision) {
+            match &change.previous {
+                Some(previous) => objects.insert(change.object.key.clone(), previous.clone()),
+                None => objects.remove(&change.object.key),
+            };
+        }
+        Ok(objects)
+    }
+
+    fn check(&self, revision: u64) -> Result<(), TooOld> {
+        if revision < self.complete_after { Err(TooOld { oldest: self.complete_after }) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,117 @@
+//! Everything that changes the store: create, update, delete. Each is one step under the lock: it reads, judges, and
+//! either stores a whole object or nothing.
+
+mod admission;
+mod built_in;
+mod collect;
+mod create;
+mod definition;
+mod delete;
+mod update;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::refusal::Refusal;
+use crate::resource::Resource;
+use crate::state::State;
+use crate::store::{Key, Stored};
+
+pub use delete::{DeleteOptions, Deleted, Propagation};
+pub use update::Part;
+
+/// A write in progress.
+pub struct Writer<'a> {
+    state: &'a mut State,
+    now: Timestamp,
+}
+
+/// What a write made.
+#[derive(Debug)]
+pub struct Written {
+    /// The object as it is now, or would be after a dry run.
+    pub object: Arc<Stored>,
+    /// What the client should be told besides.
+    pub warnings: Vec<String>,
+}
+
+/// How a client wants its write.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner<'a> {
+    /// The version of the kind that the client speaks.
+    pub version: &'a str,
+    /// Whether anything is stored.
+    pub dry_run: bool,
+    /// What happens with unknown fields.
+    pub field_validation: crate::request::FieldValidation,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes to a state at a time.
+    pub fn new(state: &'a mut State, now: Timestamp) -> Self {
+        Self { state, now }
+    }
+
+    /// The time as it stands in objects.
+    fn stamp(&self) -> Value {
+        Value::String(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    }
+
+    /// Stores an object with the next revision, or only says what would be stored.
+    fn commit(
+        &mut self,
+        resource: &Resource,
+        mut object: Value,
+        dry_run: bool,
+    ) -> Result<Arc<Stored>, Refusal> {
+        let revision = if dry_run { self.state.revision() } else { self.state.revision() + 1 };
+        object["metadata"]["resourceVersion"] = revision.to_string().into();
+        let stored = Arc::new(Stored::new(&object, revision, &resource.selectable));
+        self.state.serialised += 1;
+        let limit = self.state.options.max_object_bytes;
+        if stored.body.len() > limit {
+            return Err(Refusal::too_large(format!(
+                "etcdserver: request is too large: the object has {} bytes, at most {limit} are stored",
+                stored.body.len()
+            )));
+        }
+        if !dry_run {
+            self.state.next_revision();
+            self.state.put(resource, stored.clone())?;
+        }
+        Ok(stored)
+    }
+
+    fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
+        let namespace = if resource.namespaced { namespace.to_owned() } else { String::new() };
+        Key { namespace, name: name.to_owned() }
+    }
+}
+
+/// Whether an object is on its way out.
+fn is_terminating(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Whether something must still be done before an object may go.
+fn has_finalizers(object: &Value) -> bool {
+    let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    held(&object["metadata"]["finalizers"])
+}
+
+/// Removes empty leftovers of metadata, so that objects read as those of a real server.
+fn tidy_metadata(object: &mut Value) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|name, value| match value {
+            Value::Null => false,
+            Value::Array(list) => !list.is_empty(),
+            Value::Object(map) => !map.is_empty(),
+            Value::String(text) => !text.is_empty() || name == "name",
+            _ => true,
+        });
+        metadata.remove("managedFields");
+        metadata.remove("selfLink");
+    }
+}

@@ -1,0 +1,118 @@
+//! What the server does for some built-in kinds beyond storing them: only as much as our programs can see.
+
+use prewarm_api::path::FieldPath;
+use prewarm_api::validate::{Class, Violation};
+use serde_json::{Value, json};
+
+use crate::resource::Resource;
+
+/// Seconds that a pod has to end, if it does not say otherwise.
+const POD_GRACE_SECONDS: u64 = 30;
+
+fn is(resource: &Resource, group: &str, kind: &str) -> bool {
+    resource.group == group && resource.kind == kind
+}
+
+/// Nodes bring their status along; every other kind gets it later.
+pub(super) fn keeps_status_on_create(resource: &Resource) -> bool {
+    is(resource, "", "Node")
+}
+
+/// Gives a new object what belongs to its beginning.
+pub(super) fn prepare_new(resource: &Resource, object: &mut Value) {
+    if is(resource, "", "Namespace") {
+        object["spec"]["finalizers"] = json!(["kubernetes"]);
+        object["status"] = json!({ "phase": "Active" });
+        let name = object["metadata"]["name"].clone();
+        object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    } else if is(resource, "", "Pod") {
+        object["status"] = json!({ "phase": "Pending" });
+    } else if resource.kind == "CustomResourceDefinition" {
+        object["status"] = json!({});
+    }
+}
+
+/// Fills in defaults.
+pub(super) fn fill(resource: &Resource, object: &mut Value) {
+    let mut default = |pointer: &str, value: Value| {
+        let (parent, field) = pointer.rsplit_once('/').expect("a pointer has a slash");
+        if let Some(Value::Object(fields)) = object.pointer_mut(parent) {
+            fields.entry(field).or_insert(value);
+        }
+    };
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "Pod") => {
+            default("/spec/restartPolicy", json!("Always"));
+            default("/spec/terminationGracePeriodSeconds", json!(POD_GRACE_SECONDS));
+            default("/spec/schedulerName", json!("default-scheduler"));
+        }
+        ("", "Secret") => {
+            default("/type", json!("Opaque"));
+            encode_string_data(object);
+        }
+        _ => {}
+    }
+}
+
+/// `stringData` is for writing only: it is stored in `data`, encoded.
+fn encode_string_data(object: &mut Value) {
+    use base64::Engine as _;
+    let Some(texts) = object.as_object_mut().and_then(|fields| fields.remove("stringData")) else { return };
+    for (name, text) in texts.as_object().into_iter().flatten() {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(text.as_str().unwrap_or_default());
+        object["data"][name] = encoded.into();
+    }
+}
+
+/// What is wrong with an object of a built-in kind, as far as it is looked at.
+pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Violation> {
+    let has_containers =
+        object.pointer("/spec/containers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    if is(resource, "", "Pod") && !has_containers {
+        return vec![Violation {
+            path: FieldPath::root().below("spec.containers"),
+            class: Class::Required,
+            message: "a pod has at least one container".to_owned(),
+        }];
+    }
+    Vec::new()
+}
+
+/// Shows in the status that an object is on its way out.
+pub(super) fn mark(resource: &Resource, object: &mut Value) {
+    if is(resource, "", "Namespace") {
+        object["status"]["phase"] = "Terminating".into();
+    }
+}
+
+/// Seconds between the mark and the end.
+pub(super) fn grace_period(resource: &Resource, object: &Value, asked: Option<u64>) -> u64 {
+    let is_placed =
+        object.pointer("/spec/nodeName").and_then(Value::as_str).is_some_and(|node| !node.is_empty());
+    let is_over =
+        matches!(object.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"));
+    if !is(resource, "", "Pod") || !is_placed || is_over {
+        return 0;
+    }
+    let own = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64);
+    asked.or(own).unwrap_or(POD_GRACE_SECONDS)
+}
+
+/// A second deletion may end a pod sooner.
+pub(super) fn shorten_grace(resource: &Resource, object: &mut Value, asked: Option<u64>) {
+    let left = object["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0);
+    if let (true, Some(asked)) = (is(resource, "", "Pod"), asked)
+        && asked < left
+    {
+        object["metadata"]["deletionGracePeriodSeconds"] = asked.into();
+    }
+}
+
+/// Whether an object stays although no finalizer holds it: a pod whose node ends it, a namespace with contents.
+pub(super) fn is_held(resource: &Resource, object: &Value) -> bool {
+    if is(resource, "", "Pod") {
+        return object["metadata"]["deletionGracePeriodSeconds"].as_u64().is_some_and(|seconds| seconds > 0);
+    }
+    is(resource, "", "Namespace")
+        && object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
+}

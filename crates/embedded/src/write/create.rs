@@ -1,0 +1,131 @@
+//! Creation.
+
+use serde_json::{Value, json};
+
+use super::{Manner, Writer, Written, admission, built_in, definition, tidy_metadata};
+use crate::refusal::{Cause, Refusal};
+use crate::resource::Resource;
+
+/// A generated name keeps this many characters of what the client gave.
+const KEPT_OF_GENERATE_NAME: usize = 58;
+/// How often a generated name is tried before the server gives up.
+const NAME_TRIES: usize = 8;
+
+impl Writer<'_> {
+    /// Creates an object in a namespace (empty for kinds of the cluster).
+    pub fn create(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        mut object: Value,
+        manner: &Manner<'_>,
+    ) -> Result<Written, Refusal> {
+        self.check_namespace(resource, namespace, &object)?;
+        self.stamp_new(resource, namespace, &mut object)?;
+        built_in::prepare_new(resource, &mut object);
+        let warnings = admission::admit(resource, manner, &mut object, None)?;
+        let key = Self::key(resource, namespace, object["metadata"]["name"].as_str().unwrap_or_default());
+        if self.state.shelf(resource)?.get(&key).is_some() {
+            return Err(Refusal::already_exists(resource, &key.name));
+        }
+        let added = definition::prepare(resource, &mut object, &self.stamp())?;
+        let stored = self.commit(resource, object, manner.dry_run)?;
+        if !manner.dry_run {
+            if let Some(added) = added {
+                self.state.add_resource(added);
+            }
+            self.collect_orphan(resource, &stored)?;
+        }
+        Ok(Written { object: stored, warnings })
+    }
+
+    /// A namespaced object needs its namespace, and nothing new comes into one that is going.
+    fn check_namespace(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Refusal> {
+        if !resource.namespaced {
+            return Ok(());
+        }
+        let given = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if !given.is_empty() && given != namespace {
+            return Err(Refusal::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        let namespaces =
+            self.state.resources.find("", "namespaces").cloned().ok_or_else(Refusal::no_such_path)?;
+        let found = self.state.object(&namespaces, &Self::key(&namespaces, "", namespace))?.value();
+        if super::is_terminating(&found) {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            return Err(Refusal::forbidden(resource, name, why));
+        }
+        Ok(())
+    }
+
+    /// Gives a new object what only the server may give.
+    fn stamp_new(&mut self, resource: &Resource, namespace: &str, object: &mut Value) -> Result<(), Refusal> {
+        if !object["metadata"].is_object() {
+            object["metadata"] = json!({});
+        }
+        if let Some(version) = object["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty())
+        {
+            let _ = version;
+            return Err(Refusal::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        tidy_metadata(object);
+        let name = object["metadata"]["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned);
+        let name = match name {
+            Some(name) => name,
+            None => self.generate_name(resource, namespace, object)?,
+        };
+        let metadata = &mut object["metadata"];
+        metadata["name"] = name.into();
+        if resource.namespaced {
+            metadata["namespace"] = namespace.into();
+        } else if let Some(metadata) = metadata.as_object_mut() {
+            metadata.remove("namespace");
+        }
+        object["metadata"]["uid"] = self.state.uid().into();
+        object["metadata"]["creationTimestamp"] = self.stamp();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("deletionTimestamp");
+            metadata.remove("deletionGracePeriodSeconds");
+            metadata.remove("generation");
+        }
+        if resource.has_generation {
+            object["metadata"]["generation"] = 1.into();
+        }
+        if resource.has_status
+            && !built_in::keeps_status_on_create(resource)
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("status");
+        }
+        Ok(())
+    }
+
+    fn generate_name(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<String, Refusal> {
+        let Some(base) = object["metadata"]["generateName"].as_str().filter(|base| !base.is_empty()) else {
+            let cause = Cause {
+                reason: "FieldValueRequired".to_owned(),
+                message: "Required value: name or generateName is required".to_owned(),
+                field: "metadata.name".to_owned(),
+            };
+            return Err(Refusal::invalid(resource, "", &[cause]));
+        };
+        let base: String = base.chars().take(KEPT_OF_GENERATE_NAME).collect();
+        for _ in 0..NAME_TRIES {
+            let name = format!("{base}{}", self.state.name_suffix());
+            if self.state.shelf(resource)?.get(&Self::key(resource, namespace, &name)).is_none() {
+                return Ok(name);
+            }
+        }
+        Err(Refusal::already_exists(resource, &base))
+    }
+}

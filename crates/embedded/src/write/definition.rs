@@ -1,0 +1,78 @@
+//! CustomResourceDefinitions: storing one changes which kinds the server has.
+
+use serde_json::{Value, json};
+
+use crate::refusal::{Cause, Refusal};
+use crate::resource::{self, Resource};
+use crate::state::State;
+use crate::store::Stored;
+
+fn is_definition(resource: &Resource) -> bool {
+    resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
+}
+
+/// If the object is a definition: completes it, and gives the kind it describes.
+pub(super) fn prepare(
+    resource: &Resource,
+    object: &mut Value,
+    now: &Value,
+) -> Result<Option<Resource>, Refusal> {
+    if !is_definition(resource) {
+        return Ok(None);
+    }
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let fault = |field: &str, message: String| {
+        let cause = Cause { reason: "FieldValueInvalid".to_owned(), message, field: field.to_owned() };
+        Refusal::invalid(resource, &name, &[cause])
+    };
+    complete(object);
+    let kind = resource::from_definition(object)
+        .map_err(|error| fault("spec.versions", format!("Invalid value: \"object\": {error}")))?;
+    let expected = format!("{}.{}", kind.plural, kind.group);
+    if name != expected {
+        return Err(fault(
+            "metadata.name",
+            format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group"),
+        ));
+    }
+    accept(object, now);
+    Ok(Some(kind))
+}
+
+/// If the object was a definition: its kind and all objects of it are gone.
+pub(super) fn forget(state: &mut State, resource: &Resource, last: &Stored) {
+    if is_definition(resource) {
+        let spec = &last.value()["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        state.remove_resource(&text(&spec["group"]), &text(&spec["names"]["plural"]));
+    }
+}
+
+fn complete(object: &mut Value) {
+    let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    let names = &mut object["spec"]["names"];
+    if names["singular"].is_null() {
+        names["singular"] = kind.to_lowercase().into();
+    }
+    if names["listKind"].is_null() {
+        names["listKind"] = format!("{kind}List").into();
+    }
+    if object["spec"]["conversion"].is_null() {
+        object["spec"]["conversion"] = json!({ "strategy": "None" });
+    }
+}
+
+fn accept(object: &mut Value, now: &Value) {
+    let stored = object["spec"]["versions"].as_array().into_iter().flatten();
+    let stored: Vec<Value> =
+        stored.filter(|version| version["storage"] == true).map(|version| version["name"].clone()).collect();
+    let condition = |kind: &str, reason: &str, message: &str| json!({ "type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now });
+    if object["status"]["conditions"].is_null() {
+        object["status"]["conditions"] = json!([
+            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ]);
+    }
+    object["status"]["acceptedNames"] = object["spec"]["names"].clone();
+    object["status"]["storedVersions"] = stored.into();
+}

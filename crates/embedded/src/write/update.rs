@@ -1,0 +1,191 @@
+//! Update: of the object, or of its status alone.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Manner, Writer, Written, admission, definition, has_finalizers, is_terminating, tidy_metadata};
+use crate::refusal::{Cause, Refusal};
+use crate::resource::Resource;
+use crate::store::Stored;
+
+/// Which part of an object a write is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything but the status.
+    Main,
+    /// The status alone.
+    Status,
+}
+
+/// What only the server writes into metadata.
+const SERVER_OWNED: [&str; 6] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "namespace",
+];
+
+impl Writer<'_> {
+    /// Replaces an object by what a client sent, or by what its patch made of the old one.
+    pub fn update(
+        &mut self,
+        resource: &Resource,
+        old: &Arc<Stored>,
+        part: Part,
+        mut new: Value,
+        manner: &Manner<'_>,
+    ) -> Result<Written, Refusal> {
+        let before = old.value();
+        check_preconditions(resource, old, &before, &new)?;
+        keep_what_is_not_the_clients(resource, part, &before, &mut new);
+        check_new_finalizers(resource, &before, &new)?;
+        let warnings = admission::admit(resource, manner, &mut new, Some(&before))?;
+        count_generation(resource, part, &before, &mut new);
+        if is_same(&before, &new) {
+            return Ok(Written { object: old.clone(), warnings });
+        }
+        let changed = definition::prepare(resource, &mut new, &self.stamp())?;
+        if is_terminating(&new) && !has_finalizers(&new) && !super::built_in::is_held(resource, &new) {
+            let last = self.bury(resource, new, manner.dry_run)?;
+            return Ok(Written { object: last, warnings });
+        }
+        let stored = self.commit(resource, new, manner.dry_run)?;
+        if let (Some(changed), false) = (changed, manner.dry_run) {
+            self.state.add_resource(changed);
+        }
+        if !manner.dry_run {
+            self.collect_orphan(resource, &stored)?;
+        }
+        Ok(Written { object: stored, warnings })
+    }
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    old: &Stored,
+    before: &Value,
+    new: &Value,
+) -> Result<(), Refusal> {
+    let given = |field: &str| new["metadata"][field].as_str().filter(|text| !text.is_empty());
+    if let Some(uid) = given("uid").filter(|uid| *uid != before["metadata"]["uid"]) {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            before["metadata"]["uid"].as_str().unwrap_or_default()
+        );
+        return Err(Refusal::conflict(resource, &old.key.name, why));
+    }
+    match given("resourceVersion") {
+        Some(version) if version == old.revision.to_string() => Ok(()),
+        Some(version) if version.parse::<u64>().is_err() => {
+            Err(Refusal::bad_request(format!("invalid resourceVersion {version:?}")))
+        }
+        Some(_) => {
+            let why =
+                "the object has been modified; please apply your changes to the latest version and try again";
+            Err(Refusal::conflict(resource, &old.key.name, why))
+        }
+        None if resource.is_custom => {
+            let cause = Cause {
+                reason: "FieldValueInvalid".to_owned(),
+                message: "Invalid value: 0: must be specified for an update".to_owned(),
+                field: "metadata.resourceVersion".to_owned(),
+            };
+            Err(Refusal::invalid(resource, &old.key.name, &[cause]))
+        }
+        None => Ok(()),
+    }
+}
+
+fn keep_what_is_not_the_clients(resource: &Resource, part: Part, before: &Value, new: &mut Value) {
+    match part {
+        Part::Status => {
+            let status = new.get("status").cloned();
+            let (api_version, kind) = (new["apiVersion"].clone(), new["kind"].clone());
+            *new = before.clone();
+            new["apiVersion"] = api_version;
+            new["kind"] = kind;
+            put(new, "status", status);
+        }
+        Part::Main => {
+            if !new["metadata"].is_object() {
+                new["metadata"] = serde_json::json!({});
+            }
+            for field in SERVER_OWNED {
+                let kept = before["metadata"].get(field).cloned();
+                put(&mut new["metadata"], field, kept);
+            }
+            new["metadata"]["name"] = before["metadata"]["name"].clone();
+            if resource.has_status {
+                put(new, "status", before.get("status").cloned());
+            }
+        }
+    }
+    tidy_metadata(new);
+}
+
+fn put(object: &mut Value, field: &str, value: Option<Value>) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match value {
+        Some(value) => fields.insert(field.to_owned(), value),
+        None => fields.remove(field),
+    };
+}
+
+/// An object on its way out takes no new finalizers.
+fn check_new_finalizers(resource: &Resource, before: &Value, new: &Value) -> Result<(), Refusal> {
+    if !is_terminating(before) {
+        return Ok(());
+    }
+    let had = before["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let has = new["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let added: Vec<&Value> = has.iter().filter(|finalizer| !had.contains(finalizer)).collect();
+    if added.is_empty() {
+        return Ok(());
+    }
+    let cause = Cause {
+        reason: "FieldValueForbidden".to_owned(),
+        message: format!(
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+        ),
+        field: "metadata.finalizers".to_owned(),
+    };
+    Err(Refusal::invalid(resource, before["metadata"]["name"].as_str().unwrap_or_default(), &[cause]))
+}
+
+/// A generation counts changes of everything but metadata and status.
+fn count_generation(resource: &Resource, part: Part, before: &Value, new: &mut Value) {
+    if !resource.has_generation || part == Part::Status {
+        return;
+    }
+    let counted = |object: &Value| -> Vec<(String, Value)> {
+        let fields = object.as_object().into_iter().flatten();
+        let fields = fields.filter(|(name, _)| {
+            !matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
+                && !(resource.has_status && name.as_str() == "status")
+        });
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    if counted(before) != counted(new) {
+        let generation = before["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+        new["metadata"]["generation"] = generation.into();
+    }
+}
+
+/// Whether a write changes nothing: then it makes no revision and no event.
+fn is_same(before: &Value, new: &Value) -> bool {
+    let plain = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("apiVersion");
+            fields.remove("kind");
+        }
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("resourceVersion");
+        }
+        object
+    };
+    plain(before) == plain(new)
+}
