@@ -17,7 +17,8 @@ usage: cargo xtask <task>
   test --fast    the same without the real cluster
   gen            writes the generated files: deploy/crds
   check          fails if a generated file is out of date
-  bench <name>   measures, prints one JSON line per figure and fails if a bar is missed: admission
+  bench <name>   measures, prints one JSON line per figure and fails if a bar is missed:
+                 admission, embedded
   tools          builds the programs of the real cluster into a per-user cache, once
 ";
 

@@ -52,6 +52,11 @@ impl Server {
         kube::Client::new(self.clone(), "default")
     }
 
+    /// How many times an object was written as text: once per change, however many watch it.
+    pub fn serialised_objects(&self) -> u64 {
+        self.lock().serialised
+    }
+
     /// Everything the server holds.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         // A panic while the lock was held is a bug that its request has already shown; the store itself is whole,

@@ -162,10 +162,12 @@ fn count_generation(resource: &Resource, part: Part, before: &Value, new: &mut V
     }
     let counted = |object: &Value| -> Vec<(String, Value)> {
         let fields = object.as_object().into_iter().flatten();
-        let fields = fields.filter(|(name, _)| {
-            !matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
-                && !(resource.has_status && name.as_str() == "status")
-        });
+        let is_counted = |name: &str| match name {
+            "apiVersion" | "kind" | "metadata" => false,
+            "status" => !resource.has_status,
+            _ => true,
+        };
+        let fields = fields.filter(|(name, _)| is_counted(name));
         fields.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
     if counted(before) != counted(new) {
