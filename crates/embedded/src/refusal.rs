@@ -75,6 +75,12 @@ impl Refusal {
         Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
     }
 
+    /// 408: the rest of the request did not come in time.
+    pub fn too_slow(limit: std::time::Duration) -> Self {
+        let seconds = limit.as_secs_f64();
+        Self::new(408, "Timeout", format!("the body of the request took longer than {seconds} s"))
+    }
+
     /// 409: the name is taken.
     pub fn already_exists(resource: &Resource, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.qualified()))

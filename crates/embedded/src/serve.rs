@@ -1,0 +1,138 @@
+//! The same server on loopback HTTPS, for kubectl and every other program that is not part of this process.
+//!
+//! Whoever can read the kubeconfig may do everything; nobody else gets further than a 401. The keys and the token are
+//! made at the start and live in memory, so a kubeconfig of an earlier run opens nothing.
+
+mod body;
+mod connection;
+mod connections;
+mod keys;
+mod kubeconfig;
+mod limits;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::server::Server;
+use connection::Door;
+use connections::Connections;
+use keys::Keys;
+pub use limits::Limits;
+
+/// How long open connections have to end by themselves once the server stops.
+const FAREWELL: Duration = Duration::from_millis(500);
+/// How long to wait after the system refused a connection: it is out of files, and asking again at once changes nothing.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a server could not be put on a socket.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The socket does not say where it listens.
+    #[error("asking the socket where it listens")]
+    Address(#[source] io::Error),
+    /// Everyone on the network could talk to it.
+    #[error("{0} is not a loopback address: the embedded API is for programs on this machine only")]
+    NotLoopback(SocketAddr),
+    /// The throw-away keys could not be made.
+    #[error("making the keys of this run")]
+    Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A server on a socket. Dropping it closes every connection at once; [`Serving::stop`] lets answers end first.
+#[derive(Debug)]
+pub struct Serving {
+    address: SocketAddr,
+    keys: Arc<Keys>,
+    connections: Connections,
+    stop: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves HTTPS on a loopback socket.
+    pub fn serve(self, listener: TcpListener) -> Result<Serving, ServeError> {
+        self.serve_within(listener, Limits::default())
+    }
+
+    /// Serves HTTPS on a loopback socket, with limits of one's own.
+    pub fn serve_within(self, listener: TcpListener, limits: Limits) -> Result<Serving, ServeError> {
+        let address = listener.local_addr().map_err(ServeError::Address)?;
+        if !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
+        let keys = Arc::new(Keys::generate().map_err(ServeError::Keys)?);
+        let (stop, stopped) = watch::channel(false);
+        let connections = Connections::new(limits.connections);
+        let door = Arc::new(Door { server: self, keys: keys.clone(), limits, stopped });
+        let accepting = tokio::spawn(accept(listener, door, connections.clone()));
+        Ok(Serving { address, keys, connections, stop, accepting })
+    }
+}
+
+async fn accept(listener: TcpListener, door: Arc<Door>, connections: Connections) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => connections.admit(stream, &door),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+impl Serving {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address as clients write it.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The secret that opens the door.
+    pub fn token(&self) -> &str {
+        &self.keys.token
+    }
+
+    /// The certificate by which clients know the server, as PEM.
+    pub fn authority(&self) -> &str {
+        &self.keys.authority
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.connections.count()
+    }
+
+    /// A kubeconfig with the token in it. Keep it secret.
+    pub fn kubeconfig(&self) -> String {
+        kubeconfig::text(&self.url(), &self.keys)
+    }
+
+    /// Writes the kubeconfig to a file that only this user can read, from its first moment on.
+    pub fn write_kubeconfig(&self, path: &Path) -> io::Result<()> {
+        kubeconfig::write(path, &self.kubeconfig())
+    }
+
+    /// Stops: no new connections, watches end, answers under way get half a second.
+    pub async fn stop(self) {
+        self.accepting.abort();
+        self.stop.send_replace(true);
+        // What has not ended by then is cut by dropping.
+        let _cut = tokio::time::timeout(FAREWELL, self.connections.all_gone()).await;
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.connections.close();
+    }
+}

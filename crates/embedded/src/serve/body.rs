@@ -1,0 +1,54 @@
+//! The body of an answer on a socket: it counts as a request under way until its end, and ends when the server stops.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use super::connections::UnderWay;
+use crate::body::Body;
+
+type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A body with what it holds open.
+pub struct SocketBody {
+    body: Body,
+    stopped: Option<Stopped>,
+    _under_way: UnderWay,
+}
+
+impl SocketBody {
+    /// A body that ends when `stopped` does. A whole text is sent to its end in any case.
+    pub fn new(body: Body, under_way: UnderWay, stopped: impl Future<Output = ()> + Send + 'static) -> Self {
+        let stopped = matches!(body, Body::Watch(_)).then(|| Box::pin(stopped) as Stopped);
+        Self { body, stopped, _under_way: under_way }
+    }
+}
+
+impl http_body::Body for SocketBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(stopped) = &mut self.stopped
+            && stopped.as_mut().poll(ctx).is_ready()
+        {
+            self.stopped = None;
+            self.body = Body::Whole(None);
+        }
+        Pin::new(&mut self.body).poll_frame(ctx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

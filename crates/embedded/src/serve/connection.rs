@@ -1,0 +1,127 @@
+//! One connection: agree on keys, then take requests until either side has enough.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+
+use http::{Request, Response, header};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{sleep_until, timeout};
+use tokio_rustls::server::TlsStream;
+use tower::Service as _;
+
+use super::body::SocketBody;
+use super::connections::Activity;
+use super::keys::Keys;
+use super::limits::Limits;
+use crate::dispatch;
+use crate::refusal::Refusal;
+use crate::server::Server;
+
+/// The smallest buffer that hyper takes.
+const MIN_HEAD_BYTES: usize = 8192;
+
+/// What all connections share.
+pub struct Door {
+    pub server: Server,
+    pub keys: Arc<Keys>,
+    pub limits: Limits,
+    pub stopped: watch::Receiver<bool>,
+}
+
+/// Serves a connection to its end. What goes wrong on it is the client's to notice.
+pub async fn serve(stream: TcpStream, door: Arc<Door>, activity: Arc<Activity>) {
+    // Watches send small lines, and each should leave at once; a socket that cannot do that still works.
+    let _ = stream.set_nodelay(true);
+    let handshake = timeout(door.limits.handshake, door.keys.acceptor.accept(stream));
+    let Ok(Ok(stream)) = handshake.await else { return };
+    let too_quiet = quiet_for_too_long(&activity, &door.limits);
+    tokio::select! {
+        () = take_requests(stream, &door, &activity) => {}
+        () = too_quiet => {}
+    }
+}
+
+async fn take_requests(stream: TlsStream<TcpStream>, door: &Arc<Door>, activity: &Arc<Activity>) {
+    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let stream = TokioIo::new(stream);
+    let service = service_fn(|request| answer(door.clone(), activity.clone(), request));
+    let limits = &door.limits;
+    // Two arms with the same steps, because the two kinds of connection share no trait.
+    if speaks_http2 {
+        let head_bytes = u32::try_from(limits.head_bytes).unwrap_or(u32::MAX);
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.streams)
+            .max_header_list_size(head_bytes)
+            .serve_connection(stream, service);
+        let mut connection = pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = stopped(door.stopped.clone()) => connection.as_mut().graceful_shutdown(),
+        }
+        let _ended = connection.await;
+    } else {
+        // Quiet connections are ended from outside, so hyper needs no timer of its own.
+        let connection = http1::Builder::new()
+            .header_read_timeout(None)
+            .max_headers(limits.headers)
+            .max_buf_size(limits.head_bytes.max(MIN_HEAD_BYTES))
+            .serve_connection(stream, service);
+        let mut connection = pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = stopped(door.stopped.clone()) => connection.as_mut().graceful_shutdown(),
+        }
+        let _ended = connection.await;
+    }
+}
+
+async fn answer(
+    door: Arc<Door>,
+    activity: Arc<Activity>,
+    request: Request<Incoming>,
+) -> Result<Response<SocketBody>, Infallible> {
+    let under_way = activity.begin();
+    // Asked before the body is read: a stranger's body costs nothing.
+    let response = if is_admitted(&door.keys, &request) {
+        let mut server = door.server.clone();
+        match timeout(door.limits.body, server.call(request)).await {
+            Ok(answered) => answered?,
+            Err(_) => dispatch::refuse(&Refusal::too_slow(door.limits.body)),
+        }
+    } else {
+        dispatch::refuse(&Refusal::unauthorized())
+    };
+    Ok(response.map(|body| SocketBody::new(body, under_way, stopped(door.stopped.clone()))))
+}
+
+fn is_admitted<B>(keys: &Keys, request: &Request<B>) -> bool {
+    let given = request.headers().get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
+    let given = given.and_then(|given| given.split_at_checked("Bearer ".len()));
+    given.is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case(b"Bearer ") && keys.admits(token))
+}
+
+/// Ends when the server stops.
+async fn stopped(mut stopped: watch::Receiver<bool>) {
+    // A server that is gone has stopped too.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Ends when a connection has been without a request for longer than it may.
+async fn quiet_for_too_long(activity: &Activity, limits: &Limits) {
+    loop {
+        let limit = if activity.has_had_request() { limits.idle } else { limits.first_request };
+        let quiet_since = activity.quiet_since();
+        let deadline = quiet_since.unwrap_or_else(tokio::time::Instant::now) + limit;
+        sleep_until(deadline).await;
+        if quiet_since.is_some() && activity.quiet_since() == quiet_since {
+            return;
+        }
+    }
+}
