@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use prewarm_api::rule;
 use prewarm_api::schema::{CompileError, Schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Column, Resource, Version};
 
@@ -39,10 +39,21 @@ fn compiled(version: &Value) -> Result<Version, CompileError> {
     let source = &version["schema"]["openAPIV3Schema"];
     Ok(Version {
         name: text(version, "name"),
-        schema: Some(Arc::new(Schema::compile(source)?)),
+        schema: Some(Arc::new(Schema::compile(&whole(source))?)),
         source: Some(Arc::new(source.clone())),
         columns: columns(version),
     })
+}
+
+/// The schema of a whole object: every kind has these fields, whether its definition names them or not.
+fn whole(source: &Value) -> Value {
+    let mut schema = source.clone();
+    for (field, kind) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
+        if schema["properties"][field].is_null() {
+            schema["properties"][field] = json!({ "type": kind });
+        }
+    }
+    schema
 }
 
 /// The columns of a definition; one that gives none gets the age.

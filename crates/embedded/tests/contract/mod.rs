@@ -1,0 +1,107 @@
+//! One suite for two servers: what holds on the real kube-apiserver must hold on the embedded one.
+//!
+//! A case is an `async fn(World) -> anyhow::Result<()>` whose name is the sentence it proves. It gets a namespace of
+//! its own on a server that all cases share. A case that may fail on the embedded server says why, and then it must
+//! fail there: a difference that is gone has to leave the list.
+//!
+//! `CONTRACT=word` runs only the cases whose name contains the word.
+
+mod creating;
+mod world;
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use kube::Client;
+
+pub use world::World;
+
+/// How many cases run at the same time.
+const AT_ONCE: usize = 8;
+/// How long one case may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Which server the suite runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "each of the two binaries makes one of them")]
+pub enum Side {
+    Embedded,
+    Real,
+}
+
+/// One sentence of the contract.
+pub struct Case {
+    pub name: &'static str,
+    pub run: fn(World) -> BoxFuture<'static, anyhow::Result<()>>,
+    /// Why the embedded server may fail it.
+    pub difference: Option<&'static str>,
+}
+
+/// Lists cases: `cases![a_sentence, another; differing: [a_third => "why the embedded server may differ"]]`.
+macro_rules! cases {
+    ($($name:ident),* $(,)? $(; differing: [$($other:ident => $reason:expr),* $(,)?])?) => {
+        vec![
+            $($crate::contract::Case {
+                name: stringify!($name), run: |world| Box::pin($name(world)), difference: None,
+            },)*
+            $($($crate::contract::Case {
+                name: stringify!($other), run: |world| Box::pin($other(world)), difference: Some($reason),
+            },)*)?
+        ]
+    };
+}
+pub(crate) use cases;
+
+/// Every case there is.
+pub fn all() -> Vec<Case> {
+    [creating::cases()].into_iter().flatten().collect()
+}
+
+/// Runs the suite and tells all failures together.
+pub async fn run(side: Side, client: &Client) -> anyhow::Result<()> {
+    world::prepare(client).await?;
+    let wanted = std::env::var("CONTRACT").unwrap_or_default();
+    let cases: Vec<Case> = all().into_iter().filter(|case| case.name.contains(&wanted)).collect();
+    let start = Instant::now();
+    let runs = cases.iter().enumerate().map(|(number, case)| judge(case, side, client, number));
+    let verdicts: Vec<Option<String>> = futures::stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
+    let server = match side {
+        Side::Embedded => "the embedded server",
+        Side::Real => "the real kube-apiserver",
+    };
+    println!("{} contract cases ran on {server} in {:.1} s", cases.len(), start.elapsed().as_secs_f32());
+    for case in &cases {
+        if let Some(reason) = case.difference {
+            println!("may differ: {}: {reason}", case.name.replace('_', " "));
+        }
+    }
+    let failures: Vec<String> = verdicts.into_iter().flatten().collect();
+    ensure!(failures.is_empty(), "{} of them failed:\n{}", failures.len(), failures.join("\n"));
+    Ok(())
+}
+
+/// Runs one case; gives what went wrong.
+async fn judge(case: &Case, side: Side, client: &Client, number: usize) -> Option<String> {
+    let attempt = async {
+        let world = World::new(client, side, number).await?;
+        (case.run)(world).await
+    };
+    let start = Instant::now();
+    let outcome = match tokio::time::timeout(PATIENCE, attempt).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(anyhow::anyhow!("did not end within {} s", PATIENCE.as_secs())),
+    };
+    if start.elapsed() > Duration::from_secs(5) {
+        println!("slow: {} took {:.1} s", case.name, start.elapsed().as_secs_f32());
+    }
+    match (outcome, case.difference) {
+        (Ok(()), Some(reason)) if side == Side::Embedded => {
+            Some(format!("  {}: passes, but is listed as differing: {reason}", case.name))
+        }
+        (Ok(()), _) => None,
+        (Err(_), Some(_)) if side == Side::Embedded => None,
+        (Err(error), _) => Some(format!("  {}: {error:#}", case.name)),
+    }
+}
