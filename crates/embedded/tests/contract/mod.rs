@@ -6,7 +6,22 @@
 //!
 //! `CONTRACT=word` runs only the cases whose name contains the word.
 
+mod built_in;
+mod collect;
 mod creating;
+mod definitions;
+mod delete;
+mod events;
+mod limits;
+mod list;
+mod patching;
+mod requests;
+mod schemas;
+mod selectors;
+mod status;
+mod unknown_fields;
+mod updating;
+mod watch;
 mod world;
 
 use std::time::{Duration, Instant};
@@ -56,7 +71,27 @@ pub(crate) use cases;
 
 /// Every case there is.
 pub fn all() -> Vec<Case> {
-    [creating::cases()].into_iter().flatten().collect()
+    [
+        built_in::cases(),
+        collect::cases(),
+        creating::cases(),
+        definitions::cases(),
+        delete::cases(),
+        events::cases(),
+        limits::cases(),
+        list::cases(),
+        patching::cases(),
+        requests::cases(),
+        schemas::cases(),
+        selectors::cases(),
+        status::cases(),
+        unknown_fields::cases(),
+        updating::cases(),
+        watch::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Runs the suite and tells all failures together.

@@ -1,0 +1,7 @@
+//! Definitions.
+
+use super::Case;
+
+pub fn cases() -> Vec<Case> {
+    Vec::new()
+}

@@ -1,0 +1,7 @@
+//! Deletion.
+
+use super::Case;
+
+pub fn cases() -> Vec<Case> {
+    Vec::new()
+}

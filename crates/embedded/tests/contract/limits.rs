@@ -1,0 +1,7 @@
+//! Sizes and races.
+
+use super::Case;
+
+pub fn cases() -> Vec<Case> {
+    Vec::new()
+}

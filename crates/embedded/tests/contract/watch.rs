@@ -1,0 +1,7 @@
+//! Watches.
+
+use super::Case;
+
+pub fn cases() -> Vec<Case> {
+    Vec::new()
+}
