@@ -37,9 +37,11 @@ fn furnish() -> anyhow::Result<()> {
     for directory in [DIRECTORY, TEMPORARY, "/run/netns"] {
         fs::create_dir_all(directory).with_context(|| format!("creating {directory}"))?;
     }
+    // A bridge without a fixed hardware address takes that of its newest port when it is the lowest, and nodes that
+    // know the former one are cut off for half a minute.
     configure_network(&format!(
         "link set lo up\n\
-         link add {BRIDGE} type bridge\n\
+         link add {BRIDGE} address 02:00:00:00:00:01 type bridge\n\
          addr add {BRIDGE_ADDRESS}/{PREFIX_LENGTH} dev {BRIDGE}\n\
          link set {BRIDGE} up\n"
     ))

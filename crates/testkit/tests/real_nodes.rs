@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use prewarm_testkit::image::{Artifact, Image, Layer, index};
 use prewarm_testkit::{Node, Registry, real_tests};
 
@@ -12,6 +12,7 @@ const MIB: usize = 1024 * 1024;
 real_tests! {
     two_nodes_pull_the_same_image_and_their_bytes_are_counted,
     an_index_gives_each_node_its_own_platform,
+    a_node_keeps_its_connection_while_others_join,
     one_image_has_several_tags,
     every_name_leads_to_the_registry_unless_told_otherwise,
     a_missing_image_is_an_error,
@@ -70,6 +71,20 @@ async fn an_index_gives_each_node_its_own_platform() -> anyhow::Result<()> {
     node.pull(&format!("{}/shop/both@{}", registry.host(), both.digest())).await?;
     ensure!(node.bytes_received()? - received < 100_000, "the second pull fetched layers again");
     Ok(())
+}
+
+async fn a_node_keeps_its_connection_while_others_join() -> anyhow::Result<()> {
+    let registry = Registry::start().await?;
+    registry.push("shop/web", &["v1"], &small_image("first")).await?;
+    registry.push("shop/web", &["v2"], &small_image("second")).await?;
+    let node = Node::start(&registry).await?;
+    node.pull(&registry.reference("shop/web", "v1")).await?;
+    let start = || Node::start(&registry);
+    let _others = tokio::try_join!(start(), start(), start(), start())?;
+    let reference = registry.reference("shop/web", "v2");
+    tokio::time::timeout(Duration::from_secs(15), node.pull(&reference))
+        .await
+        .context("the node was cut off")?
 }
 
 async fn one_image_has_several_tags() -> anyhow::Result<()> {
