@@ -10,7 +10,7 @@ use serde_json::Value;
 fn every_object_of_the_corpus_gets_its_verdict() {
     let cases = prewarm_corpus::load().expect("the corpus can be read");
     let wrong: Vec<String> = cases.iter().filter_map(complaint).collect();
-    println!("{} corpus objects judged by validate", cases.len());
+    println!("counted: {} corpus objects judged by validate", cases.len());
     assert!(wrong.is_empty(), "{} of {} verdicts are wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 

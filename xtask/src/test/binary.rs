@@ -11,6 +11,9 @@ use serde_json::Value;
 use super::tally::Tally;
 use crate::duration::readable;
 
+/// How a test begins a line about how much it ran, which is shown even if all is well.
+const COUNTED: &str = "counted: ";
+
 /// One executable full of tests.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Binary {
@@ -60,16 +63,21 @@ impl Binary {
         if self.is_integration { format!("{package}/tests/{}", self.target) } else { package.into_owned() }
     }
 
-    /// Runs it and shows what it printed only if something failed.
+    /// Runs it and shows what it printed only if something failed, and what it counted.
     pub fn run_quietly(&self) -> anyhow::Result<Tally> {
         let start = Instant::now();
-        let output = self.command().stderr(Stdio::piped()).output().context("starting a test binary")?;
+        let mut command = self.command();
+        command.env("RUST_TEST_NOCAPTURE", "1").stderr(Stdio::piped());
+        let output = command.output().context("starting a test binary")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let tally = self.judge(&text, output.status);
         if tally.failed > 0 {
             println!("{text}{}", String::from_utf8_lossy(&output.stderr));
         }
         println!("   {}: {tally}, {}", self.title(), readable(start.elapsed()));
+        for line in text.lines().filter(|line| line.starts_with(COUNTED)) {
+            println!("      {line}");
+        }
         Ok(tally)
     }
 

@@ -23,7 +23,7 @@ pub async fn every_object_of_the_corpus_gets_its_verdict_from_the_server() -> an
             ));
         }
     }
-    println!("{} corpus objects judged by the real kube-apiserver", cases.len());
+    println!("counted: {} corpus objects judged by the real kube-apiserver", cases.len());
     ensure!(wrong.is_empty(), "{} of {} verdicts are wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
     Ok(())
 }
@@ -46,7 +46,7 @@ pub async fn what_the_server_stores_has_the_defaults_that_validate_fills_in() ->
             ));
         }
     }
-    println!("{compared} stored objects compared");
+    println!("counted: {compared} stored objects compared");
     ensure!(compared > 50, "only {compared} objects were compared");
     ensure!(differing.is_empty(), "{} defaulted objects differ:\n{}", differing.len(), differing.join("\n"));
     Ok(())

@@ -121,7 +121,7 @@ pub async fn a_trip_through_the_old_version_loses_nothing() -> anyhow::Result<()
         );
         trips += 1;
     }
-    println!("{trips} objects went through v1alpha1 and back");
+    println!("counted: {trips} objects went through v1alpha1 and back");
     ensure!(trips > 50, "only {trips} objects made the trip");
     Ok(())
 }
