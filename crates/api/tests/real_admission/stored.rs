@@ -54,7 +54,7 @@ pub async fn objects_stored_under_looser_rules_keep_taking_other_writes() -> any
         );
     }
     println!(
-        "{} objects that would be refused today still take status, label and finalizer writes",
+        "counted: {} objects that would be refused today still take status, label and finalizer writes",
         objects.len()
     );
     ensure!(objects.len() > 50, "only {} objects were stored", objects.len());
