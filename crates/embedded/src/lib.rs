@@ -14,6 +14,7 @@
 mod body;
 mod clock;
 mod dispatch;
+pub mod faults;
 mod options;
 mod people;
 mod read;

@@ -1,0 +1,217 @@
+//! What goes wrong between a client and the server, and only here: the server itself never pretends.
+//!
+//! [`Faults`] is a `tower::Layer`. A [`FaultPlan`] says what may happen and how often, and a seed settles what does
+//! happen; [`ScriptedFault`]s happen to one chosen request. The fate of a request depends on the seed, its verb, its
+//! resource and how many of those came before, so requests of other kinds that come earlier or later change nothing.
+//! Time is tokio's. A journal says what was asked and what became of it.
+//!
+//! ```text
+//! request ─▶ fate ─▶ wait ─▶ 429, 500 or refused ─────────────────────────────▶ wait ─▶ client
+//!                      └───▶ server (as of now, or of an earlier revision) ─▶ lost ┘
+//!                                └─▶ watch: delayed, without bookmarks, cut
+//! ```
+
+mod asked;
+mod fate;
+mod journal;
+mod layer;
+mod plan;
+mod script;
+mod stale;
+mod watch;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use kube::client::retry::RetryPolicy;
+use tokio::time::Instant;
+use tower::retry::RetryLayer;
+use tower::{BoxError, Layer as _};
+
+use crate::server::Server;
+use asked::Asked;
+use fate::{Fate, Turns};
+use journal::Journal;
+
+pub use asked::Verb;
+pub use journal::{Entry, Happened};
+pub use layer::Faulty;
+pub use plan::{Chance, FaultPlan, Filter, Rates, Rule};
+pub use script::{Action, Cut, ScriptedFault};
+
+/// The body of requests and answers that pass the layer.
+pub type PassedBody = http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>;
+
+/// The faults of one client. Clones are the same: they share the journal and the count of requests.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    plan: FaultPlan,
+    seed: u64,
+    start: Instant,
+    progress: Mutex<Progress>,
+    halted: tokio::sync::watch::Sender<bool>,
+}
+
+/// What changes while requests pass.
+#[derive(Debug)]
+struct Progress {
+    script: Vec<ScriptedFault>,
+    turns: Turns,
+    journal: Journal,
+    is_stopped: bool,
+    writes: u64,
+    halt_after_writes: Option<u64>,
+}
+
+impl Faults {
+    /// Faults by chance, the same for the same seed.
+    pub fn new(plan: FaultPlan, seed: u64) -> Self {
+        let progress = Progress {
+            script: Vec::new(),
+            turns: Turns::default(),
+            journal: Journal::default(),
+            is_stopped: false,
+            writes: 0,
+            halt_after_writes: None,
+        };
+        let shared = Shared {
+            plan,
+            seed,
+            start: Instant::now(),
+            progress: Mutex::new(progress),
+            halted: tokio::sync::watch::Sender::new(false),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// No faults at all: requests are only counted and written down.
+    pub fn none() -> Self {
+        Self::new(FaultPlan::default(), 0)
+    }
+
+    /// Faults at chosen requests, and no others.
+    pub fn scripted(script: Vec<ScriptedFault>) -> Self {
+        Self::none().with_script(script)
+    }
+
+    /// Adds faults at chosen requests; they win over chance.
+    #[must_use]
+    pub fn with_script(self, script: Vec<ScriptedFault>) -> Self {
+        self.progress().script.extend(script);
+        self
+    }
+
+    /// A client of the server with these faults in between. Like every in-process client, it does not retry.
+    pub fn client(&self, server: &Server) -> kube::Client {
+        kube::Client::new(self.layer(server.clone()), "default")
+    }
+
+    /// A client that also retries as `kube::Client::try_from(config)` does: after 429, 503 and 504, and as late as
+    /// `Retry-After` says. Its backoff without `Retry-After` has real randomness, so its journal may differ from run
+    /// to run.
+    pub fn retrying_client(&self, server: &Server) -> kube::Client {
+        let retry = RetryLayer::new(RetryPolicy::server_retry());
+        kube::Client::new(retry.layer(self.layer(server.clone())), "default")
+    }
+
+    /// Ends all faults for good. Running watches go on without them.
+    pub fn stop(&self) {
+        self.progress().is_stopped = true;
+    }
+
+    /// Stops everything once that many writes were carried out, as if the client's process had died right after the
+    /// last of them: neither its answer nor that of any other request arrives, nothing more reaches the server, and
+    /// watches fall silent. Nothing fails; the test waits for [`Faults::halted`], drops the client and starts another.
+    pub fn halt_after_writes(&self, writes: u64) {
+        let mut progress = self.progress();
+        progress.halt_after_writes = Some(writes);
+        if progress.writes >= writes {
+            self.shared.halted.send_replace(true);
+        }
+    }
+
+    /// Waits until everything has stopped.
+    pub async fn halted(&self) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        let _ = self.shared.halted.subscribe().wait_for(|halted| *halted).await;
+    }
+
+    /// Whether everything has stopped.
+    pub fn is_halted(&self) -> bool {
+        *self.shared.halted.borrow()
+    }
+
+    /// How many writes the server has carried out; refused ones and dry runs do not count.
+    pub fn writes(&self) -> u64 {
+        self.progress().writes
+    }
+
+    /// What was asked and what became of it, oldest first. Only the latest are kept.
+    pub fn journal(&self) -> Vec<Entry> {
+        self.progress().journal.entries()
+    }
+
+    /// How often each kind of thing has happened since the start, by its [`Happened::label`].
+    pub fn tally(&self) -> std::collections::BTreeMap<&'static str, u64> {
+        self.progress().journal.tally()
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        // Whoever panicked here left numbers that are still good enough to read.
+        self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.shared.start.elapsed()
+    }
+
+    /// Whether faults happen by chance at present.
+    fn is_active(&self) -> bool {
+        self.shared.plan.is_active(self.elapsed()) && !self.progress().is_stopped
+    }
+
+    /// Numbers a request and settles what becomes of it.
+    fn settle(&self, asked: &Asked) -> (u64, Fate) {
+        let is_active = self.is_active();
+        let mut progress = self.progress();
+        let number = progress.journal.number();
+        let turn = progress.turns.next(asked);
+        let mut fate = if is_active {
+            Fate::by_chance(&self.shared.plan, self.shared.seed, asked, turn)
+        } else {
+            Fate::good(self.shared.seed, asked, turn)
+        };
+        for fault in &mut progress.script {
+            if let Some(action) = fault.meets(asked) {
+                fate.take(action);
+            }
+        }
+        (number, fate)
+    }
+
+    fn note(&self, number: u64, asked: &Asked, happened: Happened) {
+        let at = self.elapsed();
+        self.progress().journal.push(Entry {
+            number,
+            at,
+            verb: asked.verb,
+            path: asked.path.clone(),
+            happened,
+        });
+    }
+
+    /// Counts a write, and stops everything if it was the last one.
+    fn count_write(&self) {
+        let mut progress = self.progress();
+        progress.writes += 1;
+        if progress.halt_after_writes.is_some_and(|last| progress.writes >= last) {
+            self.shared.halted.send_replace(true);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What was asked and what became of it. Bounded: the latest entries, and counts of everything.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+use super::asked::Verb;
+use super::script::Cut;
+
+/// Entries that are kept.
+const MAX_ENTRIES: usize = 10_000;
+
+/// One thing that happened to a request. A watch can have several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The number of the request, counted from 1 as they came.
+    pub number: u64,
+    /// When it happened, counted from the start of the plan.
+    pub at: Duration,
+    /// What was asked.
+    pub verb: Verb,
+    /// Of which path, with the query; long ones are shortened.
+    pub path: String,
+    /// What became of it.
+    pub happened: Happened,
+}
+
+/// What can become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// The server answered with this code.
+    Answered(u16),
+    /// The server answered with this code, as of an earlier revision.
+    AnsweredStale(u16, u64),
+    /// It was told to come back after so many seconds.
+    TooManyRequests(u64),
+    /// It was told of an internal error.
+    InternalError,
+    /// It did not reach the server.
+    Refused,
+    /// The server answered with this code, and the answer was lost.
+    AnswerLost(u16),
+    /// Its watch was cut.
+    WatchCut(Cut),
+    /// An event of its watch was held back by this.
+    EventDelayed(Duration),
+    /// Its watch did not get a bookmark.
+    BookmarkWithheld,
+}
+
+impl Happened {
+    /// A short fixed name, for counting.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Answered(_) => "answered",
+            Self::AnsweredStale(..) => "stale",
+            Self::TooManyRequests(_) => "too-many-requests",
+            Self::InternalError => "internal-error",
+            Self::Refused => "refused",
+            Self::AnswerLost(_) => "answer-lost",
+            Self::WatchCut(_) => "watch-cut",
+            Self::EventDelayed(_) => "event-delayed",
+            Self::BookmarkWithheld => "bookmark-withheld",
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, at, verb, path, happened } = self;
+        write!(out, "{:>10.3}s #{number} {} {path}: ", at.as_secs_f64(), verb.as_str())?;
+        match happened {
+            Happened::Answered(code) => write!(out, "{code}"),
+            Happened::AnsweredStale(code, revision) => write!(out, "{code} as of revision {revision}"),
+            Happened::TooManyRequests(seconds) => write!(out, "429, retry after {seconds} s"),
+            Happened::InternalError => write!(out, "500"),
+            Happened::Refused => write!(out, "refused"),
+            Happened::AnswerLost(code) => write!(out, "{code}, but the answer was lost"),
+            Happened::WatchCut(how) => write!(out, "watch cut ({how:?})"),
+            Happened::EventDelayed(delay) => write!(out, "event delayed by {delay:?}"),
+            Happened::BookmarkWithheld => write!(out, "bookmark withheld"),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    entries: VecDeque<Entry>,
+    requests: u64,
+    tally: BTreeMap<&'static str, u64>,
+}
+
+impl Journal {
+    /// The number of the next request.
+    pub(super) fn number(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        *self.tally.entry(entry.happened.label()).or_default() += 1;
+        if self.entries.len() == MAX_ENTRIES {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(entry);
+    }
+
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.entries.iter().cloned().collect()
+    }
+
+    pub(super) fn tally(&self) -> BTreeMap<&'static str, u64> {
+        self.tally.clone()
+    }
+}
