@@ -60,6 +60,30 @@ impl FieldPath {
     }
 }
 
+/// A way that is being walked. It costs nothing until somebody asks for the path, and almost nobody does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trail<'a> {
+    Root,
+    Field(&'a Trail<'a>, &'a str),
+    Index(&'a Trail<'a>, usize),
+}
+
+impl Trail<'_> {
+    /// The path so far.
+    pub(crate) fn path(&self) -> FieldPath {
+        match self {
+            Self::Root => FieldPath::root(),
+            Self::Field(holder, name) => holder.path().field(*name),
+            Self::Index(holder, index) => holder.path().index(*index),
+        }
+    }
+
+    /// Whether nothing was walked yet.
+    pub(crate) fn is_root(&self) -> bool {
+        matches!(self, Self::Root)
+    }
+}
+
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, step) in self.0.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{JsonType, ListType, Schema, format};
-use crate::path::FieldPath;
+use crate::path::{FieldPath, Trail};
 use crate::validate::{Class, Violation};
 
 /// How much of a text is repeated in a sentence about it.
@@ -16,42 +16,46 @@ impl Schema {
     /// objects stored under looser rules keep taking other writes.
     pub fn check(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
         let mut findings = Findings(Vec::new());
-        self.check_at(value, old, &FieldPath::root(), &mut findings);
+        self.check_at(value, old, &Trail::Root, &mut findings);
         findings.0
     }
 
-    fn check_at(&self, value: &Value, old: Option<&Value>, path: &FieldPath, findings: &mut Findings) {
+    fn check_at(&self, value: &Value, old: Option<&Value>, trail: &Trail<'_>, findings: &mut Findings) {
         if old == Some(value) || (value.is_null() && self.nullable) {
             return;
         }
-        if !self.check_type(value, path, findings) {
+        if !self.check_type(value, trail, findings) {
             return;
         }
-        self.check_any(value, path, findings);
+        self.check_any(value, trail, findings);
         match value {
             Value::Object(map) => {
-                self.check_object(map.len(), value, path, findings);
+                self.check_object(map.len(), value, trail, findings);
                 for (name, inner) in map {
                     // The metadata of whole objects is checked by Kubernetes itself.
-                    let is_metadata =
-                        name == "metadata" && (path.steps().is_empty() || self.embedded_resource);
+                    let is_metadata = name == "metadata" && (trail.is_root() || self.embedded_resource);
                     if let (Some(schema), false) = (self.field(name), is_metadata) {
                         let old = old.and_then(|old| old.get(name));
-                        schema.check_at(inner, old, &path.field(name), findings);
+                        schema.check_at(inner, old, &Trail::Field(trail, name), findings);
                         self.propose_neighbour(schema, inner, findings);
                     }
                 }
             }
             Value::Array(items) => {
-                self.check_list(items, path, findings);
+                self.check_list(items, trail, findings);
                 for (index, item) in items.iter().enumerate() {
                     if let Some(schema) = &self.items {
-                        schema.check_at(item, self.old_item(item, old), &path.index(index), findings);
+                        schema.check_at(
+                            item,
+                            self.old_item(item, old),
+                            &Trail::Index(trail, index),
+                            findings,
+                        );
                     }
                 }
             }
-            Value::String(text) => self.check_text(text, path, findings),
-            Value::Number(number) => self.check_number(number.as_f64().unwrap_or(f64::NAN), path, findings),
+            Value::String(text) => self.check_text(text, trail, findings),
+            Value::Number(number) => self.check_number(number.as_f64().unwrap_or(f64::NAN), trail, findings),
             _ => {}
         }
     }
@@ -77,7 +81,7 @@ impl Schema {
         old?.as_array()?.iter().find(same)
     }
 
-    fn check_type(&self, value: &Value, path: &FieldPath, findings: &mut Findings) -> bool {
+    fn check_type(&self, value: &Value, trail: &Trail<'_>, findings: &mut Findings) -> bool {
         let fits = if self.int_or_string {
             value.is_string() || JsonType::Integer.fits(value)
         } else {
@@ -91,20 +95,20 @@ impl Schema {
             let is_unquoted =
                 wanted == JsonType::String.describe() && (value.is_number() || value.is_boolean());
             let hint = if is_unquoted { "; put it in quotes" } else { "" };
-            findings.add(path, Class::Type, format!("must be {wanted}, not {}{hint}", describe(value)));
+            findings.add(trail, Class::Type, format!("must be {wanted}, not {}{hint}", describe(value)));
         }
         fits
     }
 
-    fn check_any(&self, value: &Value, path: &FieldPath, findings: &mut Findings) {
+    fn check_any(&self, value: &Value, trail: &Trail<'_>, findings: &mut Findings) {
         let limits = &self.limits;
         if let Some(allowed) = limits.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
             let names: Vec<String> = allowed.iter().map(plain).collect();
             let message = format!("{} is not one of {}", describe(value), names.join(", "));
-            findings.add(path, Class::NotSupported, message);
+            findings.add(trail, Class::NotSupported, message);
         }
         if let Some(wanted) = limits.format.as_deref().and_then(|name| format::fault(name, value)) {
-            findings.add(path, Class::Invalid, format!("must be {wanted}, not {}", describe(value)));
+            findings.add(trail, Class::Invalid, format!("must be {wanted}, not {}", describe(value)));
         }
         let is_valid = |schema: &Schema| schema.check(value, None).is_empty();
         let fits = limits.all_of.iter().all(is_valid)
@@ -114,19 +118,19 @@ impl Schema {
             && !limits.not.as_deref().is_some_and(is_valid);
         if !fits {
             findings.add(
-                path,
+                trail,
                 Class::Invalid,
                 "does not fit the combinations that the schema allows".to_owned(),
             );
         }
     }
 
-    fn check_object(&self, fields: usize, value: &Value, path: &FieldPath, findings: &mut Findings) {
+    fn check_object(&self, fields: usize, value: &Value, trail: &Trail<'_>, findings: &mut Findings) {
         for name in self.limits.required.iter().filter(|name| value.get(name.as_str()).is_none()) {
             let description = self.properties.get(name).and_then(|schema| schema.description.as_deref());
             let message = description
                 .map_or("must be given".to_owned(), |text| format!("must be given: {}", start_of(text)));
-            findings.add(&path.field(name), Class::Required, message);
+            findings.add_at(trail.path().field(name), Class::Required, message);
         }
         if self.limits.min_properties.is_some_and(|least| fields < least) {
             let known: Vec<&str> = self.properties.keys().map(String::as_str).collect();
@@ -135,7 +139,7 @@ impl Schema {
             } else {
                 format!("one of {}", known.join(", "))
             };
-            findings.add(path, Class::Invalid, format!("must have at least {choice}"));
+            findings.add(trail, Class::Invalid, format!("must have at least {choice}"));
         }
         if let Some(most) = self.limits.max_properties.filter(|most| fields > *most) {
             let message = match value.as_object().filter(|_| self.values.is_none()) {
@@ -145,21 +149,21 @@ impl Schema {
                 }
                 None => format!("has {fields} entries; at most {most} may be given"),
             };
-            findings.add(path, Class::TooLong, message);
+            findings.add(trail, Class::TooLong, message);
         }
     }
 
-    fn check_list(&self, items: &[Value], path: &FieldPath, findings: &mut Findings) {
+    fn check_list(&self, items: &[Value], trail: &Trail<'_>, findings: &mut Findings) {
         if let Some(least) = self.limits.min_items.filter(|least| items.len() < *least) {
             let message = format!(
                 "has {} items, and must have at least {least}; leave the field out if none is meant",
                 items.len()
             );
-            findings.add(path, Class::Invalid, message);
+            findings.add(trail, Class::Invalid, message);
         }
         if let Some(most) = self.limits.max_items.filter(|most| items.len() > *most) {
             findings.add(
-                path,
+                trail,
                 Class::TooLong,
                 format!("has {} items; at most {most} may be given", items.len()),
             );
@@ -176,8 +180,8 @@ impl Schema {
                     .join(","),
             };
             if !seen.insert(key) {
-                findings.add(
-                    &path.index(index),
+                findings.add_at(
+                    trail.path().index(index),
                     Class::Duplicate,
                     format!("{} is in the list twice", describe(item)),
                 );
@@ -185,38 +189,38 @@ impl Schema {
         }
     }
 
-    fn check_text(&self, text: &str, path: &FieldPath, findings: &mut Findings) {
+    fn check_text(&self, text: &str, trail: &Trail<'_>, findings: &mut Findings) {
         let length = text.chars().count();
         if self.limits.min_length.is_some_and(|least| length < least) {
-            findings.add(path, Class::Invalid, "must not be empty".to_owned());
+            findings.add(trail, Class::Invalid, "must not be empty".to_owned());
         }
         if let Some(most) = self.limits.max_length.filter(|most| length > *most) {
             findings.add(
-                path,
+                trail,
                 Class::TooLong,
                 format!("has {length} characters; at most {most} may be given"),
             );
         }
         if let Some(pattern) = self.limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
             let message = format!("{} does not match {}", quote(text), pattern.as_str());
-            findings.add(path, Class::Invalid, message);
+            findings.add(trail, Class::Invalid, message);
         }
     }
 
-    fn check_number(&self, number: f64, path: &FieldPath, findings: &mut Findings) {
+    fn check_number(&self, number: f64, trail: &Trail<'_>, findings: &mut Findings) {
         let limits = &self.limits;
         let below = |least: &f64| number < *least || (limits.exclusive_minimum && number <= *least);
         let above = |most: &f64| number > *most || (limits.exclusive_maximum && number >= *most);
         if let Some(least) = limits.minimum.filter(below) {
             let what = if limits.exclusive_minimum { "more than" } else { "at least" };
-            findings.add(path, Class::Invalid, format!("is {number}, and must be {what} {least}"));
+            findings.add(trail, Class::Invalid, format!("is {number}, and must be {what} {least}"));
         }
         if let Some(most) = limits.maximum.filter(above) {
             let what = if limits.exclusive_maximum { "less than" } else { "at most" };
-            findings.add(path, Class::Invalid, format!("is {number}, and must be {what} {most}"));
+            findings.add(trail, Class::Invalid, format!("is {number}, and must be {what} {most}"));
         }
         if let Some(step) = limits.multiple_of.filter(|step| (number / step).fract() != 0.0) {
-            findings.add(path, Class::Invalid, format!("is {number}, and must be a multiple of {step}"));
+            findings.add(trail, Class::Invalid, format!("is {number}, and must be a multiple of {step}"));
         }
     }
 }
@@ -224,8 +228,12 @@ impl Schema {
 struct Findings(Vec<Violation>);
 
 impl Findings {
-    fn add(&mut self, path: &FieldPath, class: Class, message: String) {
-        self.0.push(Violation { path: path.clone(), class, message });
+    fn add(&mut self, trail: &Trail<'_>, class: Class, message: String) {
+        self.add_at(trail.path(), class, message);
+    }
+
+    fn add_at(&mut self, path: FieldPath, class: Class, message: String) {
+        self.0.push(Violation { path, class, message });
     }
 }
 

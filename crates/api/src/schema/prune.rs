@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Schema;
-use crate::path::{FieldPath, Step};
+use crate::path::{FieldPath, Step, Trail};
 
 /// A field that the schema does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,35 +23,35 @@ impl Schema {
     /// Drops unknown fields and says which they were.
     pub fn prune(&self, value: &mut Value) -> Vec<Unknown> {
         let mut unknown = Vec::new();
-        self.prune_at(value, &FieldPath::root(), &mut unknown);
+        self.prune_at(value, &Trail::Root, &mut unknown);
         unknown
     }
 
-    fn prune_at(&self, value: &mut Value, path: &FieldPath, unknown: &mut Vec<Unknown>) {
+    fn prune_at(&self, value: &mut Value, trail: &Trail<'_>, unknown: &mut Vec<Unknown>) {
         match value {
             Value::Object(map) => {
                 if self.values.is_none() && !self.preserve_unknown {
                     map.retain(|name, _| {
                         let known = self.properties.contains_key(name) || self.is_object_field(name);
                         if !known {
-                            unknown.push(Unknown { path: path.field(name), meant: self.meant_by(name) });
+                            unknown
+                                .push(Unknown { path: trail.path().field(name), meant: self.meant_by(name) });
                         }
                         known
                     });
                 }
                 for (name, inner) in map {
                     // The metadata of whole objects is known to Kubernetes itself.
-                    let is_metadata =
-                        name == "metadata" && (path.steps().is_empty() || self.embedded_resource);
+                    let is_metadata = name == "metadata" && (trail.is_root() || self.embedded_resource);
                     if let (Some(schema), false) = (self.field(name), is_metadata) {
-                        schema.prune_at(inner, &path.field(name), unknown);
+                        schema.prune_at(inner, &Trail::Field(trail, name), unknown);
                     }
                 }
             }
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     if let Some(schema) = &self.items {
-                        schema.prune_at(item, &path.index(index), unknown);
+                        schema.prune_at(item, &Trail::Index(trail, index), unknown);
                     }
                 }
             }
