@@ -68,7 +68,7 @@ impl<'a> Writer<'a> {
     ) -> Result<Arc<Stored>, Refusal> {
         let revision = if dry_run { self.state.revision() } else { self.state.revision() + 1 };
         object["metadata"]["resourceVersion"] = revision.to_string().into();
-        let stored = Arc::new(Stored::new(&object, revision, &resource.selectable));
+        let stored = Arc::new(Stored::new(object, revision, &resource.selectable));
         self.state.serialised += 1;
         let limit = self.state.options.max_object_bytes;
         if stored.body.len() > limit {

@@ -42,8 +42,7 @@ impl Change {
         }
     }
 
-    pub(super) fn apply(&self, resource: &Resource, name: &str, before: &Value) -> Result<Value, Refusal> {
-        let mut object = before.clone();
+    pub(super) fn apply(&self, resource: &Resource, name: &str, mut object: Value) -> Result<Value, Refusal> {
         match self {
             Self::Merge(patch) => {
                 if !patch.is_object() {

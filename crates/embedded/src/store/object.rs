@@ -35,7 +35,7 @@ pub struct Stored {
 
 impl Stored {
     /// Takes an object as it will be read back; `selectable` are the fields that selectors may name.
-    pub fn new(object: &Value, revision: u64, selectable: &[String]) -> Self {
+    pub fn new(object: Value, revision: u64, selectable: &[String]) -> Self {
         let metadata = &object["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
         let labels = metadata["labels"].as_object().into_iter().flatten();
@@ -47,7 +47,7 @@ impl Stored {
             uid: text("uid"),
             revision,
             labels: labels.collect(),
-            fields: selectable.iter().map(|path| (path.clone(), field(object, path))).collect(),
+            fields: selectable.iter().map(|path| (path.clone(), field(&object, path))).collect(),
             owners: owners.filter_map(|owner| owner["uid"].as_str()).map(str::to_owned).collect(),
             body: body(object),
         }
@@ -89,12 +89,11 @@ fn field(object: &Value, path: &str) -> String {
     }
 }
 
-fn body(object: &Value) -> Bytes {
-    let mut rest = object.clone();
-    if let Some(fields) = rest.as_object_mut() {
+fn body(mut object: Value) -> Bytes {
+    if let Some(fields) = object.as_object_mut() {
         fields.remove("apiVersion");
         fields.remove("kind");
     }
     // An object always has metadata, so there is something after the brace.
-    Bytes::from(serde_json::to_vec(&rest).expect("a value is JSON")).slice(1..)
+    Bytes::from(serde_json::to_vec(&object).expect("a value is JSON")).slice(1..)
 }

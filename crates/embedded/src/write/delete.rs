@@ -113,7 +113,7 @@ impl Writer<'_> {
     ) -> Result<Arc<Stored>, Refusal> {
         let revision = if dry_run { self.state.revision() } else { self.state.next_revision() };
         object["metadata"]["resourceVersion"] = revision.to_string().into();
-        let last = Arc::new(Stored::new(&object, revision, &resource.selectable));
+        let last = Arc::new(Stored::new(object, revision, &resource.selectable));
         self.state.serialised += 1;
         if !dry_run {
             self.state.remove(resource, last.clone())?;

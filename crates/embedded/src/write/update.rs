@@ -29,22 +29,22 @@ const SERVER_OWNED: [&str; 6] = [
 ];
 
 impl Writer<'_> {
-    /// Replaces an object by what a client sent, or by what its patch made of the old one.
+    /// Replaces an object by what a client sent, or by what its patch made of the old one. The old one comes both as
+    /// it is stored and as a value, because whoever patches has read it already.
     pub fn update(
         &mut self,
         resource: &Resource,
-        old: &Arc<Stored>,
+        (old, before): (&Arc<Stored>, &Value),
         part: Part,
         mut new: Value,
         manner: &Manner<'_>,
     ) -> Result<Written, Refusal> {
-        let before = old.value();
-        check_preconditions(resource, old, &before, &new)?;
-        keep_what_is_not_the_clients(resource, part, &before, &mut new);
-        check_new_finalizers(resource, &before, &new)?;
-        let warnings = admission::admit(resource, manner, &mut new, Some(&before))?;
-        count_generation(resource, part, &before, &mut new);
-        if is_same(&before, &new) {
+        check_preconditions(resource, old, before, &new)?;
+        keep_what_is_not_the_clients(resource, part, before, &mut new);
+        check_new_finalizers(resource, before, &new)?;
+        let warnings = admission::admit(resource, manner, &mut new, Some(before))?;
+        count_generation(resource, part, before, &mut new);
+        if is_same(before, &new) {
             return Ok(Written { object: old.clone(), warnings });
         }
         let changed = definition::prepare(resource, &mut new, &self.stamp())?;
@@ -160,17 +160,12 @@ fn count_generation(resource: &Resource, part: Part, before: &Value, new: &mut V
     if !resource.has_generation || part == Part::Status {
         return;
     }
-    let counted = |object: &Value| -> Vec<(String, Value)> {
-        let fields = object.as_object().into_iter().flatten();
-        let is_counted = |name: &str| match name {
-            "apiVersion" | "kind" | "metadata" => false,
-            "status" => !resource.has_status,
-            _ => true,
-        };
-        let fields = fields.filter(|(name, _)| is_counted(name));
-        fields.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let is_counted = |name: &str| match name {
+        "apiVersion" | "kind" | "metadata" => false,
+        "status" => !resource.has_status,
+        _ => true,
     };
-    if counted(before) != counted(new) {
+    if !has_same_fields(before, new, is_counted) {
         let generation = before["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
         new["metadata"]["generation"] = generation.into();
     }
@@ -178,16 +173,15 @@ fn count_generation(resource: &Resource, part: Part, before: &Value, new: &mut V
 
 /// Whether a write changes nothing: then it makes no revision and no event.
 fn is_same(before: &Value, new: &Value) -> bool {
-    let plain = |object: &Value| {
-        let mut object = object.clone();
-        if let Some(fields) = object.as_object_mut() {
-            fields.remove("apiVersion");
-            fields.remove("kind");
-        }
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.remove("resourceVersion");
-        }
-        object
-    };
-    plain(before) == plain(new)
+    let is_content = |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata");
+    has_same_fields(before, new, is_content)
+        && has_same_fields(&before["metadata"], &new["metadata"], |name| name != "resourceVersion")
+}
+
+/// Whether two objects agree in all fields that matter.
+fn has_same_fields(left: &Value, right: &Value, matters: impl Fn(&str) -> bool) -> bool {
+    let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else { return left == right };
+    let left = left.iter().filter(|(name, _)| matters(name));
+    let right = right.iter().filter(|(name, _)| matters(name));
+    left.eq(right)
 }
