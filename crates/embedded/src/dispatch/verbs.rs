@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Answer, patch};
-use crate::body::Body;
+use crate::people::View;
 use crate::read;
 use crate::refusal::Refusal;
 use crate::request::{Query, Target};
@@ -24,6 +24,7 @@ pub(super) struct Verbs<'a> {
     query: Query,
     resource: Arc<Resource>,
     part: Part,
+    view: View,
 }
 
 impl<'a> Verbs<'a> {
@@ -44,7 +45,8 @@ impl<'a> Verbs<'a> {
         if target.namespace.is_some() && !resource.namespaced {
             return Err(Refusal::no_such_path());
         }
-        Ok(Self { server, request, target, query, resource, part })
+        let view = View::of(server, request, &resource, &target.version)?;
+        Ok(Self { server, request, target, query, resource, part, view })
     }
 
     fn manner(&self) -> Manner<'_> {
@@ -61,19 +63,7 @@ impl<'a> Verbs<'a> {
     }
 
     fn object(&self, code: StatusCode, object: &Stored) -> Answer {
-        let form = crate::people::Form::of(self.request);
-        if form.is_table() {
-            let table = crate::people::object_table(
-                self.server,
-                &self.resource,
-                &self.target.version,
-                &[object],
-                &form,
-            );
-            return Answer::json(code, &table);
-        }
-        let api_version = self.resource.api_version(&self.target.version);
-        Answer::text(code, object.text(&api_version, &self.resource.kind))
+        Answer::text(code, self.view.object(object))
     }
 
     fn written(&self, code: StatusCode, written: Written) -> Answer {
@@ -86,25 +76,15 @@ impl<'a> Verbs<'a> {
     pub(super) fn read(&self) -> Result<Answer, Refusal> {
         if self.query.watch {
             let plan = read::watch(&mut self.server.lock(), &self.resource, &self.target, &self.query)?;
-            let stream = crate::people::watch(self.server, self.request, WatchStream::new(plan));
-            return Ok(Answer {
-                code: StatusCode::OK,
-                body: Body::Watch(Box::new(stream)),
-                warnings: Vec::new(),
-            });
+            let stream = WatchStream::new(plan).seen_through(self.view.events());
+            return Ok(Answer::watch(stream));
         }
         if self.target.name.is_some() {
             let object = self.server.lock().object(&self.resource, &self.key()?)?;
             return Ok(self.object(StatusCode::OK, &object));
         }
         let page = read::list(&self.server.lock(), &self.resource, &self.target, &self.query)?;
-        let form = crate::people::Form::of(self.request);
-        if form.is_table() {
-            let table =
-                crate::people::list_table(self.server, &self.resource, &self.target.version, &page, &form);
-            return Ok(Answer::json(StatusCode::OK, &table));
-        }
-        Ok(Answer::text(StatusCode::OK, read::list_text(&page, &self.resource, &self.target.version)))
+        Ok(Answer::text(StatusCode::OK, self.view.list(&page)))
     }
 
     /// POST: a new object.
@@ -129,8 +109,13 @@ impl<'a> Verbs<'a> {
         let now = self.server.clock.now();
         let mut state = self.server.lock();
         let old = state.object(&self.resource, &key)?;
-        let written =
-            Writer::new(&mut state, now).update(&self.resource, &old, self.part, object, &self.manner())?;
+        let written = Writer::new(&mut state, now).update(
+            &self.resource,
+            (&old, &old.value()),
+            self.part,
+            object,
+            &self.manner(),
+        )?;
         drop(state);
         Ok(self.written(StatusCode::OK, written))
     }
@@ -142,11 +127,16 @@ impl<'a> Verbs<'a> {
         let now = self.server.clock.now();
         let mut state = self.server.lock();
         let old = state.object(&self.resource, &key)?;
-        let before = self.shown(&old);
-        let new = change.apply(&self.resource, &key.name, &before)?;
+        let before = old.value();
+        let new = change.apply(&self.resource, &key.name, self.shown(before.clone()))?;
         self.check_name(&key, &new)?;
-        let written =
-            Writer::new(&mut state, now).update(&self.resource, &old, self.part, new, &self.manner())?;
+        let written = Writer::new(&mut state, now).update(
+            &self.resource,
+            (&old, &before),
+            self.part,
+            new,
+            &self.manner(),
+        )?;
         drop(state);
         Ok(self.written(StatusCode::OK, written))
     }
@@ -195,8 +185,7 @@ impl<'a> Verbs<'a> {
     }
 
     /// The stored object as this client sees it.
-    fn shown(&self, stored: &Stored) -> Value {
-        let mut object = stored.value();
+    fn shown(&self, mut object: Value) -> Value {
         object["apiVersion"] = self.resource.api_version(&self.target.version).into();
         object["kind"] = self.resource.kind.clone().into();
         object
