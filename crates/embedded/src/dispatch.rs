@@ -11,18 +11,29 @@ use crate::body::Body;
 use crate::refusal::Refusal;
 use crate::request::{FieldValidation, Query, Target};
 use crate::server::{Server, Whole};
+use crate::watch::WatchStream;
 use crate::write::{Manner, Writer};
 
 /// What a verb gives, before it becomes an HTTP answer.
 pub(crate) struct Answer {
     code: StatusCode,
+    content_type: &'static str,
     body: Body,
     warnings: Vec<String>,
 }
 
 impl Answer {
     pub(crate) fn text(code: StatusCode, text: Bytes) -> Self {
-        Self { code, body: Body::from(text), warnings: Vec::new() }
+        Self { code, content_type: "application/json", body: Body::from(text), warnings: Vec::new() }
+    }
+
+    /// The same answer, called something else than JSON.
+    pub(crate) fn of_type(self, content_type: &'static str) -> Self {
+        Self { content_type, ..self }
+    }
+
+    fn watch(stream: WatchStream) -> Self {
+        Self { body: Body::Watch(Box::new(stream)), ..Self::text(StatusCode::OK, Bytes::new()) }
     }
 
     pub(crate) fn json(code: StatusCode, value: &Value) -> Self {
@@ -35,7 +46,7 @@ pub(crate) fn answer(server: &Server, request: &Whole) -> Response<Body> {
     match route(server, request) {
         Ok(answer) => {
             let mut response =
-                Response::builder().status(answer.code).header("content-type", "application/json");
+                Response::builder().status(answer.code).header("content-type", answer.content_type);
             for warning in &answer.warnings {
                 // The code 299 and an empty agent are what kubectl looks for.
                 let text = format!("299 - {:?}", warning.replace(|c: char| !(' '..='~').contains(&c), "?"));

@@ -216,13 +216,7 @@ fn objects_of(
 /// A page as JSON, from the texts of its objects.
 pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
     let api_version = resource.api_version(version);
-    let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
-    if !page.continue_token.is_empty() {
-        metadata["continue"] = page.continue_token.clone().into();
-    }
-    if let Some(remaining) = page.remaining {
-        metadata["remainingItemCount"] = remaining.into();
-    }
+    let metadata = list_metadata(page);
     let size: usize = page.objects.iter().map(|object| object.body.len() + 96).sum();
     let mut text = BytesMut::with_capacity(size + 256);
     let start = format!(
@@ -238,6 +232,18 @@ pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
     }
     text.put_slice(b"]}");
     text.freeze()
+}
+
+/// What a list says about itself.
+pub fn list_metadata(page: &Page) -> Value {
+    let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
+    if !page.continue_token.is_empty() {
+        metadata["continue"] = page.continue_token.clone().into();
+    }
+    if let Some(remaining) = page.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
 }
 
 fn parse_version(text: &str) -> Result<u64, Refusal> {

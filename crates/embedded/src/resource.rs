@@ -11,7 +11,7 @@ use prewarm_api::schema::Schema;
 use serde_json::Value;
 
 pub use built_in::all as built_in;
-pub use defined::from_definition;
+pub use defined::{from_definition, version_priority};
 
 /// What the server knows about one kind.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::people::EventView;
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::store::{Change, ChangeKind, Stored, Subscription};
@@ -57,6 +58,7 @@ pub struct WatchStream {
     end: Pin<Box<Sleep>>,
     revision: u64,
     is_over: bool,
+    view: Option<EventView>,
 }
 
 impl WatchStream {
@@ -85,6 +87,7 @@ impl WatchStream {
             end: Box::pin(sleep_until(Instant::now() + timeout.unwrap_or(DEFAULT_TIMEOUT))),
             revision,
             is_over: false,
+            view: None,
         };
         for object in initial {
             let line = stream.object_line(&object);
@@ -100,10 +103,19 @@ impl WatchStream {
         stream
     }
 
+    /// The same watch for a client that wants its objects in another form.
+    pub(crate) fn seen_through(self, view: Option<EventView>) -> Self {
+        Self { view, ..self }
+    }
+
     /// The next line; none when the watch is over.
     pub fn poll_line(&mut self, ctx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             if let Some(line) = self.waiting.pop_front() {
+                let line = match &mut self.view {
+                    Some(view) => view.line(line),
+                    None => line,
+                };
                 return Poll::Ready(Some(line));
             }
             if self.is_over {

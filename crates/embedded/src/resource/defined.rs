@@ -16,7 +16,7 @@ pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
     let served: Vec<&Value> = served.filter(|version| version["served"] == Value::Bool(true)).collect();
     let mut versions: Vec<Version> =
         served.iter().map(|version| compiled(version)).collect::<Result<_, _>>()?;
-    versions.sort_by_key(|version| std::cmp::Reverse(priority(&version.name)));
+    versions.sort_by_key(|version| std::cmp::Reverse(version_priority(&version.name)));
     let is_ours = prewarm_api::served::find(&group, &kind).is_some();
     Ok(Resource {
         plural: text(&spec["names"], "plural"),
@@ -91,7 +91,7 @@ fn selectable(served: &[&Value]) -> Vec<String> {
 }
 
 /// Kubernetes' order of versions: stable before beta before alpha, newer before older.
-fn priority(version: &str) -> (u8, u64, u64) {
+pub fn version_priority(version: &str) -> (u8, u64, u64) {
     let digits = |text: &str| text.parse::<u64>().ok();
     let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0) };
     if let Some(major) = digits(rest) {

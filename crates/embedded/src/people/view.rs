@@ -1,0 +1,140 @@
+//! Objects as one client wants to see them: each answer and each event of a watch passes through here.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::form::Form;
+use super::table::{self, Columns};
+use crate::clock::Clock;
+use crate::read::{self, Page};
+use crate::refusal::Refusal;
+use crate::resource::Resource;
+use crate::server::{Server, Whole};
+use crate::store::Stored;
+
+/// How a client sees the objects of a kind.
+#[derive(Clone)]
+pub(crate) struct View {
+    form: Form,
+    resource: Arc<Resource>,
+    version: String,
+    clock: Arc<dyn Clock>,
+}
+
+impl View {
+    /// The view that a request asks for.
+    pub(crate) fn of(
+        server: &Server,
+        request: &Whole,
+        resource: &Arc<Resource>,
+        version: &str,
+    ) -> Result<Self, Refusal> {
+        let form = Form::of(request.headers(), request.uri().query().unwrap_or_default())?;
+        Ok(Self {
+            form,
+            resource: resource.clone(),
+            version: version.to_owned(),
+            clock: server.clock.clone(),
+        })
+    }
+
+    /// One object.
+    pub(crate) fn object(&self, object: &Stored) -> Bytes {
+        match self.form {
+            Form::Objects => object.text(&self.api_version(), &self.resource.kind),
+            Form::Metadata => table::metadata(&object.value()).to_string().into(),
+            Form::Table(_) => {
+                let columns = Columns::of(&self.resource, &self.version);
+                let row = self.row(&columns, &object.value());
+                let metadata = json!({ "resourceVersion": object.revision.to_string() });
+                table_value(&metadata, &columns.definitions(), vec![row]).to_string().into()
+            }
+        }
+    }
+
+    /// A page of a list.
+    pub(crate) fn list(&self, page: &Page) -> Bytes {
+        let values = || page.objects.iter().map(|object| object.value());
+        match self.form {
+            Form::Objects => read::list_text(page, &self.resource, &self.version),
+            Form::Metadata => {
+                let items: Vec<Value> = values().map(|object| table::metadata(&object)).collect();
+                let list = json!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": read::list_metadata(page), "items": items,
+                });
+                list.to_string().into()
+            }
+            Form::Table(_) => {
+                let columns = Columns::of(&self.resource, &self.version);
+                let rows = values().map(|object| self.row(&columns, &object)).collect();
+                let table = table_value(&read::list_metadata(page), &columns.definitions(), rows);
+                table.to_string().into()
+            }
+        }
+    }
+
+    /// The events of a watch, if they are seen as anything else than they are.
+    pub(crate) fn events(&self) -> Option<EventView> {
+        let columns = match self.form {
+            Form::Objects => return None,
+            Form::Metadata => None,
+            Form::Table(_) => Some(Columns::of(&self.resource, &self.version)),
+        };
+        Some(EventView { view: self.clone(), columns, has_headings: false })
+    }
+
+    fn row(&self, columns: &Columns, object: &Value) -> Value {
+        let Form::Table(beside) = self.form else { return Value::Null };
+        columns.row(object, (&self.api_version(), &self.resource.kind), beside, self.clock.now())
+    }
+
+    fn api_version(&self) -> String {
+        self.resource.api_version(&self.version)
+    }
+}
+
+fn table_value(metadata: &Value, definitions: &Value, rows: Vec<Value>) -> Value {
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": definitions, "rows": rows,
+    })
+}
+
+/// How a client sees the events of a watch. People watch tables and few of them, so a line is read back and made again.
+pub(crate) struct EventView {
+    view: View,
+    columns: Option<Columns>,
+    has_headings: bool,
+}
+
+impl std::fmt::Debug for EventView {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("EventView").field("form", &self.view.form).finish_non_exhaustive()
+    }
+}
+
+impl EventView {
+    /// A line as this client sees it. An error stays one.
+    pub(crate) fn line(&mut self, line: Bytes) -> Bytes {
+        let Ok(mut event) = serde_json::from_slice::<Value>(&line) else { return line };
+        if event["type"] == "ERROR" {
+            return line;
+        }
+        let object = event["object"].take();
+        event["object"] = match &self.columns {
+            None => table::metadata(&object),
+            Some(columns) => {
+                // Headings come with the first row only.
+                let definitions = if self.has_headings { Value::Null } else { columns.definitions() };
+                let metadata = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
+                let row = self.view.row(columns, &object);
+                table_value(&metadata, &definitions, vec![row])
+            }
+        };
+        self.has_headings = true;
+        format!("{event}\n").into()
+    }
+}
