@@ -2,15 +2,15 @@
 //! without any rule, on one server in alternating rounds. Machines write NodeImages thousands of times an hour,
 //! so this is the one kind whose rules must be cheap.
 
-use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use prewarm_testkit::ApiServer;
 use prewarm_testkit::figure::{Bar, Figures, median};
+use prewarm_testkit::measure::cpu_seconds;
 use serde_json::{Map, Value, json};
 
 #[path = "../tests/real_admission/install.rs"]
@@ -175,17 +175,4 @@ async fn send(client: &Client, method: &str, path: &str, body: &Value) -> anyhow
     let request = Request::builder().method(method).uri(path).header("content-type", content_type);
     let answer: Result<Value, kube::Error> = client.request(request.body(serde_json::to_vec(body)?)?).await;
     answer.map(drop).with_context(|| format!("{method} {path}"))
-}
-
-/// User and system time of a process, from the kernel's hundredths of a second.
-fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
-    let stat =
-        fs::read_to_string(format!("/proc/{pid}/stat")).context("reading the API server's CPU time")?;
-    let Some((_, fields)) = stat.rsplit_once(") ") else { bail!("not a stat line: {stat}") };
-    let fields: Vec<&str> = fields.split(' ').collect();
-    let ticks = |index: usize| -> anyhow::Result<f64> {
-        let field = fields.get(index).with_context(|| format!("field {index} of {stat}"))?;
-        Ok(field.parse::<u32>().map(f64::from)?)
-    };
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
 }

@@ -8,6 +8,7 @@
 pub mod api_server;
 pub mod figure;
 pub mod image;
+pub mod measure;
 pub mod node;
 pub mod process;
 pub mod real;
