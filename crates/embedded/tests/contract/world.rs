@@ -192,12 +192,15 @@ impl Answer {
     }
 }
 
-/// The causes of a Status as `field reason`, in its order.
+/// The causes of a Status as `field reason`, in its order; several of one kind at one place count once.
 #[allow(dead_code, reason = "a case file uses what it needs")]
 pub fn causes(status: &Value) -> Vec<String> {
     let causes = status["details"]["causes"].as_array().into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    causes.map(|cause| format!("{} {}", text(&cause["field"]), text(&cause["reason"]))).collect()
+    let mut places: Vec<String> =
+        causes.map(|cause| format!("{} {}", text(&cause["field"]), text(&cause["reason"]))).collect();
+    places.dedup();
+    places
 }
 
 /// Compares two values and shows both if they differ.
