@@ -1,18 +1,21 @@
 //! Bodies and patches.
 
+mod bounds;
+mod strategic;
+
 use serde_json::Value;
+
+use bounds::Failure;
 
 use crate::refusal::Refusal;
 use crate::resource::Resource;
 use crate::server::Whole;
 
-/// How deep a body may be nested; a parser without a limit could be made to run out of stack.
-const MAX_DEPTH_SENTENCE: &str = "the body of the request is nested too deeply";
-
 /// A patch, read from a request.
 pub(super) enum Change {
     Json(json_patch::Patch),
     Merge(Value),
+    Strategic(Value),
 }
 
 impl Change {
@@ -32,9 +35,7 @@ impl Change {
                     "server-side apply is not part of the embedded API yet: use a merge patch or a JSON patch",
                 ))
             }
-            "application/strategic-merge-patch+json" => Err(Refusal::unsupported_media_type(
-                "strategic merge patches are not part of the embedded API yet: use a merge patch or a JSON patch",
-            )),
+            "application/strategic-merge-patch+json" => Ok(Self::Strategic(json(request)?)),
             other => Err(Refusal::unsupported_media_type(format!(
                 "the body of the request was in an unknown format - accepted media types include: \
                  application/json-patch+json, application/merge-patch+json; got {other:?}"
@@ -44,14 +45,19 @@ impl Change {
 
     pub(super) fn apply(&self, resource: &Resource, name: &str, mut object: Value) -> Result<Value, Refusal> {
         match self {
-            Self::Merge(patch) => {
+            Self::Merge(patch) | Self::Strategic(patch) => {
+                if matches!(self, Self::Strategic(_)) {
+                    strategic::check(resource, patch)?;
+                }
                 if !patch.is_object() {
                     return Err(Refusal::bad_request("a merge patch is an object"));
                 }
                 json_patch::merge(&mut object, patch);
             }
-            Self::Json(patch) => json_patch::patch(&mut object, patch)
-                .map_err(|error| Refusal::unprocessable(resource, name, error))?,
+            Self::Json(patch) => bounds::apply(patch, &mut object).map_err(|failure| match failure {
+                Failure::Refused(refusal) => refusal,
+                Failure::Unfit(error) => Refusal::unprocessable(resource, name, error),
+            })?,
         }
         Ok(object)
     }
@@ -59,10 +65,11 @@ impl Change {
 
 /// The body of a request as JSON.
 pub(super) fn json(request: &Whole) -> Result<Value, Refusal> {
-    serde_json::from_slice(request.body()).map_err(|error| {
+    let value = serde_json::from_slice(request.body()).map_err(|error| {
         if error.to_string().contains("recursion limit") {
-            return Refusal::bad_request(MAX_DEPTH_SENTENCE);
+            return bounds::too_deep();
         }
         Refusal::bad_request(format!("the body of the request is not JSON: {error}"))
-    })
+    })?;
+    if bounds::is_deeper_than(&value, bounds::MAX_DEPTH) { Err(bounds::too_deep()) } else { Ok(value) }
 }

@@ -1,0 +1,91 @@
+//! What a patch may grow to. Small patches can ask for a lot: a copy of everything into itself, forty times, is a
+//! terabyte, and an object a thousand levels deep ends the stack of whoever walks it.
+
+use json_patch::jsonptr::Pointer;
+use json_patch::{Patch, PatchOperation};
+use serde_json::Value;
+
+use crate::refusal::Refusal;
+
+/// How deep objects may be nested; readers, ours among them, stop at 128, and lists and watches wrap objects.
+pub const MAX_DEPTH: usize = 100;
+/// How many steps a JSON patch may have, as in a real server.
+const MAX_OPERATIONS: usize = 10_000;
+/// Bytes that the copies of one patch may add up to, as in a real server.
+const MAX_COPIED: usize = 3 * 1024 * 1024;
+
+/// Carries out a JSON patch within its bounds, step by step.
+pub fn apply(patch: &Patch, object: &mut Value) -> Result<(), Failure> {
+    if patch.0.len() > MAX_OPERATIONS {
+        return Err(Failure::Refused(Refusal::too_large(format!(
+            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+            patch.0.len()
+        ))));
+    }
+    let mut copied = 0;
+    for operation in &patch.0 {
+        check(operation, object, &mut copied).map_err(Failure::Refused)?;
+        json_patch::patch(object, std::slice::from_ref(operation)).map_err(Failure::Unfit)?;
+    }
+    Ok(())
+}
+
+/// Why a patch was not carried out.
+pub enum Failure {
+    /// It asks for too much.
+    Refused(Refusal),
+    /// It does not fit the object.
+    Unfit(json_patch::PatchError),
+}
+
+fn check(operation: &PatchOperation, object: &Value, copied: &mut usize) -> Result<(), Refusal> {
+    let source = |from: &Pointer| from.resolve(object).unwrap_or(&Value::Null);
+    let (place, value) = match operation {
+        PatchOperation::Add(add) => (&add.path, &add.value),
+        PatchOperation::Replace(replace) => (&replace.path, &replace.value),
+        PatchOperation::Move(shift) => (&shift.path, source(&shift.from)),
+        PatchOperation::Copy(copy) => {
+            let value = source(&copy.from);
+            *copied += size(value);
+            (&copy.path, value)
+        }
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+    };
+    if *copied > MAX_COPIED {
+        return Err(Refusal::too_large(format!(
+            "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit \
+             {MAX_COPIED}"
+        )));
+    }
+    let left = MAX_DEPTH.saturating_sub(place.tokens().count());
+    if is_deeper_than(value, left) { Err(too_deep()) } else { Ok(()) }
+}
+
+/// The refusal of something that is nested too deeply.
+pub fn too_deep() -> Refusal {
+    Refusal::bad_request(format!("the body of the request is nested more than {MAX_DEPTH} levels deep"))
+}
+
+/// Whether a value has more levels than that.
+pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
+    let Some(left) = limit.checked_sub(1) else {
+        return matches!(value, Value::Array(_) | Value::Object(_));
+    };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper_than(item, left)),
+        Value::Object(fields) => fields.values().any(|field| is_deeper_than(field, left)),
+        _ => false,
+    }
+}
+
+/// About how many bytes a value has as text.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        Value::Object(fields) => {
+            fields.iter().map(|(name, field)| name.len() + size(field) + 4).sum::<usize>() + 2
+        }
+        Value::String(text) => text.len() + 2,
+        _ => 4,
+    }
+}
