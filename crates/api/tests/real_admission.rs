@@ -21,7 +21,8 @@ use corpus::{
 use definitions::{
     a_trip_through_the_old_version_loses_nothing,
     kubectl_applies_the_definitions_without_a_word_and_a_second_time_changes_nothing,
-    kubectl_explains_every_kind_in_every_version, the_server_prints_the_columns_that_people_know,
+    kubectl_explains_every_kind_in_every_version, the_oldest_served_kubernetes_takes_the_definitions,
+    the_server_prints_the_columns_that_people_know,
 };
 use prewarm_testkit::real_tests;
 use stored::objects_stored_under_looser_rules_keep_taking_other_writes;
@@ -30,6 +31,7 @@ real_tests! {
     every_object_of_the_corpus_gets_its_verdict_from_the_server,
     what_the_server_stores_has_the_defaults_that_validate_fills_in,
     kubectl_applies_the_definitions_without_a_word_and_a_second_time_changes_nothing,
+    the_oldest_served_kubernetes_takes_the_definitions,
     kubectl_explains_every_kind_in_every_version,
     the_server_prints_the_columns_that_people_know,
     a_trip_through_the_old_version_loses_nothing,

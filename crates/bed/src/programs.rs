@@ -28,6 +28,8 @@ pub struct Module {
     pub version_package: Option<&'static str>,
     pub go_mod: &'static str,
     pub go_sum: &'static str,
+    /// Source files of our own, by name, for what no published program does.
+    pub sources: &'static [(&'static str, &'static str)],
 }
 
 /// One executable.
@@ -53,6 +55,7 @@ pub const MODULES: &[Module] = &[
         version_package: Some("k8s.io/component-base/version"),
         go_mod: include_str!("../../../tools/kubernetes/go.mod"),
         go_sum: include_str!("../../../tools/kubernetes/go.sum"),
+        sources: &[],
     },
     Module {
         name: "containerd",
@@ -68,6 +71,7 @@ pub const MODULES: &[Module] = &[
         version_package: None,
         go_mod: include_str!("../../../tools/containerd/go.mod"),
         go_sum: include_str!("../../../tools/containerd/go.sum"),
+        sources: &[],
     },
     Module {
         name: "registry",
@@ -79,6 +83,7 @@ pub const MODULES: &[Module] = &[
         version_package: None,
         go_mod: include_str!("../../../tools/registry/go.mod"),
         go_sum: include_str!("../../../tools/registry/go.sum"),
+        sources: &[],
     },
     Module {
         name: "etcd",
@@ -87,6 +92,16 @@ pub const MODULES: &[Module] = &[
         version_package: None,
         go_mod: include_str!("../../../tools/etcd/go.mod"),
         go_sum: include_str!("../../../tools/etcd/go.sum"),
+        sources: &[],
+    },
+    Module {
+        name: "oldest",
+        path: "k8s.io/apiextensions-apiserver",
+        programs: &[Program { name: "judge-definitions", package: "." }],
+        version_package: None,
+        go_mod: include_str!("../../../tools/oldest/go.mod"),
+        go_sum: include_str!("../../../tools/oldest/go.sum"),
+        sources: &[("main.go", include_str!("../../../tools/oldest/main.go"))],
     },
 ];
 
@@ -117,6 +132,9 @@ impl Module {
         recipe.update(self.linker_flags());
         for program in self.programs {
             recipe.update(program.package);
+        }
+        for (_, source) in self.sources {
+            recipe.update(source);
         }
         let mut folder = format!("{}-{}-", self.name, self.version());
         for byte in &recipe.finalize()[..5] {
@@ -192,7 +210,13 @@ mod tests {
         let versions: Vec<_> = MODULES.iter().map(|module| (module.name, module.version())).collect();
         assert_eq!(
             versions,
-            [("kubernetes", "1.34.4"), ("containerd", "2.2.0"), ("registry", "3.0.0"), ("etcd", "3.6.5")]
+            [
+                ("kubernetes", "1.34.4"),
+                ("containerd", "2.2.0"),
+                ("registry", "3.0.0"),
+                ("etcd", "3.6.5"),
+                ("oldest", "0.30.14")
+            ]
         );
     }
 

@@ -97,6 +97,9 @@ impl Workshop {
         fs::create_dir_all(&programs)?;
         fs::write(source.join("go.mod"), module.go_mod)?;
         fs::write(source.join("go.sum"), module.go_sum)?;
+        for (name, text) in module.sources {
+            fs::write(source.join(name), text)?;
+        }
         run_go(self.go_build(module, &source, &programs))?;
         for name in names {
             ensure!(programs.join(name).is_file(), "Go built no {name}");

@@ -1,9 +1,11 @@
 //! The definitions as a user meets them: installed with kubectl, read as tables, used in both versions.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use http::Request;
+use prewarm_bed::programs;
 use prewarm_testkit::ApiServer;
 use serde_json::{Value, json};
 
@@ -25,6 +27,18 @@ pub async fn kubectl_applies_the_definitions_without_a_word_and_a_second_time_ch
         let lines: Vec<&str> = out.lines().collect();
         ensure!(lines.len() == 7 && lines.iter().all(|line| line.ends_with(ending)), "kubectl said: {out}");
     }
+    Ok(())
+}
+
+/// Kubernetes 1.30 is the oldest version that is served; its own library judges schemas and the cost of CEL rules.
+pub async fn the_oldest_served_kubernetes_takes_the_definitions() -> anyhow::Result<()> {
+    let mut command = Command::new(programs::locate("judge-definitions")?);
+    for crd in prewarm_api::crd::all() {
+        command.arg(Path::new(&definitions_folder()).join(prewarm_api::crd::file_name(crd)));
+    }
+    let output = command.output().context("starting judge-definitions")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success() && said.contains("7 definitions accepted"), "{said}");
     Ok(())
 }
 
