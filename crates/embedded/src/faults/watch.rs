@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
+use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 
@@ -24,10 +25,8 @@ use super::{Faults, PassedBody};
 
 /// Lines that wait here.
 const MAX_WAITING: usize = 1024;
-/// The beginning of every bookmark.
-const BOOKMARK: &[u8] = b"{\"type\":\"BOOKMARK\"";
 /// The annotation of the one bookmark that a client cannot do without.
-const END_OF_INITIAL: &[u8] = b"k8s.io/initial-events-end";
+const END_OF_INITIAL: &str = "k8s.io/initial-events-end";
 
 /// The body of a watch, with what happens to it.
 pub(super) struct WatchBody {
@@ -195,5 +194,6 @@ impl Body for WatchBody {
 }
 
 fn is_idle_bookmark(line: &[u8]) -> bool {
-    line.starts_with(BOOKMARK) && !line.windows(END_OF_INITIAL.len()).any(|part| part == END_OF_INITIAL)
+    let line: Value = serde_json::from_slice(line).unwrap_or_default();
+    line["type"] == "BOOKMARK" && line["object"]["metadata"]["annotations"][END_OF_INITIAL].is_null()
 }
