@@ -1,5 +1,6 @@
 //! From a request to the verb it means, and from what the verb gives to an answer.
 
+mod decode;
 mod patch;
 mod verbs;
 
@@ -76,7 +77,7 @@ fn route(server: &Server, request: &Whole) -> Result<Answer, Refusal> {
         return answer;
     }
     let target = Target::parse(path).ok_or_else(Refusal::no_such_path)?;
-    let query = Query::parse(request.uri().query().unwrap_or_default())?;
+    let query = Query::parse(request.method(), request.uri().query().unwrap_or_default())?;
     let verbs = verbs::Verbs::new(server, request, target, query)?;
     match *request.method() {
         Method::GET | Method::HEAD => verbs.read(),
@@ -98,6 +99,12 @@ pub(crate) fn install(server: &Server, object: &Value) -> Result<(), Refusal> {
     let resource =
         resource.ok_or_else(|| Refusal::bad_request(format!("there is no kind {}", text("kind"))))?;
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
-    let manner = Manner { version, dry_run: false, field_validation: FieldValidation::Strict };
+    let manner = Manner {
+        version,
+        dry_run: false,
+        field_validation: FieldValidation::Strict,
+        complaints: &[],
+        patch: None,
+    };
     Writer::new(&mut state, now).create(&resource, &namespace, object.clone(), &manner).map(drop)
 }

@@ -35,6 +35,10 @@ impl Refusal {
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
         self.details = json!({ "name": name, "group": resource.group, "kind": resource.plural });
+        self.without_blanks()
+    }
+
+    fn without_blanks(mut self) -> Self {
         if let Some(details) = self.details.as_object_mut() {
             details.retain(|_, value| value != "");
         }
@@ -129,15 +133,34 @@ impl Refusal {
             .collect();
         refusal.details =
             json!({ "name": name, "group": resource.group, "kind": resource.kind, "causes": causes });
+        refusal.without_blanks()
+    }
+
+    /// 422: an option of the request has a value that it cannot have.
+    pub fn invalid_option(options: &str, field: &str, value: &str, supported: &[&str]) -> Self {
+        let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
+        let message = format!("Unsupported value: {value:?}: supported values: {}", supported.join(", "));
+        let mut refusal =
+            Self::new(422, "Invalid", format!("{options}.meta.k8s.io \"\" is invalid: {field}: {message}"));
+        let cause = json!({ "reason": "FieldValueNotSupported", "message": message, "field": field });
+        refusal.details = json!({ "group": "meta.k8s.io", "kind": options, "causes": [cause] });
         refusal
     }
 
-    /// 422: a patch that does not fit the object.
-    pub fn unprocessable(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
+    /// 422: a strict patch with fields that the kind does not have.
+    pub fn invalid_patch(patch: &str, error: &str) -> Self {
+        let message = format!("Invalid value: {patch:?}: {error}");
+        let mut refusal = Self::new(422, "Invalid", format!(" \"\" is invalid: patch: {message}"));
+        refusal.details =
+            json!({ "causes": [{ "reason": "FieldValueInvalid", "message": message, "field": "patch" }] });
+        refusal
+    }
+
+    /// 422: a patch that does not fit the object. A real server does not say why.
+    pub fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
-        let mut refusal = Self::new(422, "Invalid", message).about(resource, name);
-        refusal.details["causes"] =
-            json!([{ "reason": "UnexpectedServerResponse", "message": why.to_string() }]);
+        let mut refusal = Self::new(422, "Invalid", message);
+        refusal.details = json!({});
         refusal
     }
 
@@ -151,6 +174,11 @@ impl Refusal {
     /// 500: our own fault.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
+    }
+
+    /// 500 without a reason, as a real server answers what its handlers did not expect.
+    pub fn unexpected(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
     }
 
     /// 504: the asked-for version lies in the future.
@@ -170,6 +198,9 @@ impl Refusal {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code,
         });
+        if let (true, Some(fields)) = (self.reason.is_empty(), status.as_object_mut()) {
+            fields.remove("reason");
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }

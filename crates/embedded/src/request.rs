@@ -1,5 +1,7 @@
 //! What a request asks for, read from its path and query. Reads only; nothing is judged against the store here.
 
+use http::Method;
+
 use crate::refusal::Refusal;
 
 /// The place that a path names.
@@ -106,8 +108,9 @@ impl Target {
 
 impl Query {
     /// Reads the query of a request; words that mean nothing to the server are passed over.
-    pub fn parse(query: &str) -> Result<Self, Refusal> {
+    pub fn parse(method: &Method, query: &str) -> Result<Self, Refusal> {
         let mut parsed = Self::default();
+        let options = options_of(method);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let value = value.into_owned();
             match name.as_ref() {
@@ -125,8 +128,8 @@ impl Query {
                 "allowWatchBookmarks" => parsed.allow_watch_bookmarks = is_true(&value),
                 "sendInitialEvents" => parsed.send_initial_events = Some(is_true(&value)),
                 "timeoutSeconds" => parsed.timeout_seconds = number(&name, &value)?,
-                "dryRun" => parsed.dry_run = dry_run(&value)?,
-                "fieldValidation" => parsed.field_validation = FieldValidation::parse(&value)?,
+                "dryRun" => parsed.dry_run = dry_run(options, &value)?,
+                "fieldValidation" => parsed.field_validation = FieldValidation::parse(options, &value)?,
                 "propagationPolicy" => {
                     parsed.propagation_policy = Some(value).filter(|text| !text.is_empty());
                 }
@@ -139,23 +142,37 @@ impl Query {
 }
 
 impl FieldValidation {
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(options: &str, text: &str) -> Result<Self, Refusal> {
         match text {
             "Ignore" => Ok(Self::Ignore),
             "" | "Warn" => Ok(Self::Warn),
             "Strict" => Ok(Self::Strict),
-            other => Err(Refusal::bad_request(format!(
-                "invalid fieldValidation {other:?}: supported values: \"Ignore\", \"Warn\", \"Strict\""
-            ))),
+            other => Err(Refusal::invalid_option(
+                options,
+                "fieldValidation",
+                other,
+                &["", "Ignore", "Strict", "Warn"],
+            )),
         }
     }
 }
 
-fn dry_run(value: &str) -> Result<bool, Refusal> {
+/// How Kubernetes calls the options of a request.
+fn options_of(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => "ListOptions",
+    }
+}
+
+fn dry_run(options: &str, value: &str) -> Result<bool, Refusal> {
     match value {
         "" => Ok(false),
         "All" => Ok(true),
-        other => Err(Refusal::bad_request(format!("invalid dryRun {other:?}: supported values: \"All\""))),
+        other => Err(Refusal::invalid_option(options, "dryRun", other, &["All"])),
     }
 }
 

@@ -7,6 +7,7 @@ mod collect;
 mod create;
 mod definition;
 mod delete;
+mod metadata;
 mod update;
 
 use std::sync::Arc;
@@ -46,6 +47,10 @@ pub struct Manner<'a> {
     pub dry_run: bool,
     /// What happens with unknown fields.
     pub field_validation: crate::request::FieldValidation,
+    /// What reading the body complained of, such as fields that are given twice.
+    pub complaints: &'a [String],
+    /// The patch as text, if the write is one.
+    pub patch: Option<&'a str>,
 }
 
 impl<'a> Writer<'a> {
@@ -67,7 +72,9 @@ impl<'a> Writer<'a> {
         dry_run: bool,
     ) -> Result<Arc<Stored>, Refusal> {
         let revision = if dry_run { self.state.revision() } else { self.state.revision() + 1 };
-        object["metadata"]["resourceVersion"] = revision.to_string().into();
+        if !dry_run {
+            object["metadata"]["resourceVersion"] = revision.to_string().into();
+        }
         let stored = Arc::new(Stored::new(object, revision, &resource.selectable));
         self.state.serialised += 1;
         let limit = self.state.options.max_object_bytes;

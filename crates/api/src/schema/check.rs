@@ -108,7 +108,7 @@ impl Schema {
             findings.add(trail, Class::NotSupported, message);
         }
         if let Some(wanted) = limits.format.as_deref().and_then(|name| format::fault(name, value)) {
-            findings.add(trail, Class::Invalid, format!("must be {wanted}, not {}", describe(value)));
+            findings.add(trail, Class::Type, format!("must be {wanted}, not {}", describe(value)));
         }
         let is_valid = |schema: &Schema| schema.check(value, None).is_empty();
         let fits = limits.all_of.iter().all(is_valid)

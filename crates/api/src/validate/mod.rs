@@ -31,7 +31,7 @@ pub enum Class {
     UnknownField,
     /// A field that must be there is not.
     Required,
-    /// The value has another JSON type than the field.
+    /// The value has another JSON type than the field, or another form, such as that of a time.
     Type,
     /// The value breaks a bound, a pattern or a rule.
     Invalid,

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::decode::Decoded;
 use super::{Answer, patch};
 use crate::people::View;
 use crate::read;
-use crate::refusal::Refusal;
+use crate::refusal::{Cause, Refusal};
 use crate::request::{Query, Target};
 use crate::resource::Resource;
 use crate::server::{Server, Whole};
@@ -49,16 +50,25 @@ impl<'a> Verbs<'a> {
         Ok(Self { server, request, target, query, resource, part, view })
     }
 
-    fn manner(&self) -> Manner<'_> {
+    fn manner<'b>(&'b self, complaints: &'b [String], patch: Option<&'b str>) -> Manner<'b> {
         Manner {
             version: &self.target.version,
             dry_run: self.query.dry_run,
             field_validation: self.query.field_validation,
+            complaints,
+            patch,
         }
     }
 
     fn key(&self) -> Result<Key, Refusal> {
-        let name = self.target.name.clone().ok_or_else(Refusal::method_not_allowed)?;
+        let is_custom_patch = self.resource.is_custom && self.request.method() == Method::PATCH;
+        let name = self.target.name.clone().ok_or_else(|| {
+            if is_custom_patch {
+                Refusal::bad_request("name must be provided")
+            } else {
+                Refusal::method_not_allowed()
+            }
+        })?;
         Ok(Key { namespace: self.target.namespace.clone().unwrap_or_default(), name })
     }
 
@@ -100,19 +110,19 @@ impl<'a> Verbs<'a> {
         if self.target.name.is_some() || (self.resource.namespaced && self.target.namespace.is_none()) {
             return Err(Refusal::method_not_allowed());
         }
-        let object = self.body()?;
+        let Decoded { value: object, complaints } = self.body()?;
+        let manner = self.manner(&complaints, None);
         let namespace = self.target.namespace.clone().unwrap_or_default();
         let now = self.server.clock.now();
         let mut state = self.server.lock();
-        let written =
-            Writer::new(&mut state, now).create(&self.resource, &namespace, object, &self.manner())?;
+        let written = Writer::new(&mut state, now).create(&self.resource, &namespace, object, &manner)?;
         drop(state);
         Ok(self.written(StatusCode::CREATED, written))
     }
 
     /// PUT: the whole object, or its status.
     pub(super) fn update(&self) -> Result<Answer, Refusal> {
-        let (key, object) = (self.key()?, self.body()?);
+        let (key, Decoded { value: object, complaints }) = (self.key()?, self.body()?);
         self.check_name(&key, &object)?;
         let now = self.server.clock.now();
         let mut state = self.server.lock();
@@ -122,7 +132,7 @@ impl<'a> Verbs<'a> {
             (&old, &old.value()),
             self.part,
             object,
-            &self.manner(),
+            &self.manner(&complaints, None),
         )?;
         drop(state);
         Ok(self.written(StatusCode::OK, written))
@@ -136,14 +146,15 @@ impl<'a> Verbs<'a> {
         let mut state = self.server.lock();
         let old = state.object(&self.resource, &key)?;
         let before = old.value();
-        let new = change.apply(&self.resource, &key.name, self.shown(before.clone()))?;
+        let new = change.apply(&self.resource, self.shown(before.clone()))?;
+        let text = String::from_utf8_lossy(self.request.body());
         self.check_name(&key, &new)?;
         let written = Writer::new(&mut state, now).update(
             &self.resource,
             (&old, &before),
             self.part,
             new,
-            &self.manner(),
+            &self.manner(&change.complaints, Some(&text)),
         )?;
         drop(state);
         Ok(self.written(StatusCode::OK, written))
@@ -151,6 +162,9 @@ impl<'a> Verbs<'a> {
 
     /// DELETE: one object, or all that are selected.
     pub(super) fn delete(&self) -> Result<Answer, Refusal> {
+        if self.part == Part::Status {
+            return Err(Refusal::method_not_allowed());
+        }
         let options = self.delete_options()?;
         if self.target.name.is_none() {
             return self.delete_collection(&options);
@@ -199,18 +213,43 @@ impl<'a> Verbs<'a> {
         object
     }
 
-    fn body(&self) -> Result<Value, Refusal> {
-        let object = patch::json(self.request)?;
-        if !object.is_object() {
+    fn body(&self) -> Result<Decoded, Refusal> {
+        let mut decoded = patch::json(self.request)?;
+        if !decoded.value.is_object() {
             return Err(Refusal::bad_request("the body of the request is not an object"));
         }
+        self.check_kind(&mut decoded.value)?;
+        Ok(decoded)
+    }
+
+    /// An object says what it is; a built-in one need not, its path does.
+    fn check_kind(&self, object: &mut Value) -> Result<(), Refusal> {
         let expected = self.resource.api_version(&self.target.version);
+        for (field, value) in [("apiVersion", &expected), ("kind", &self.resource.kind)] {
+            let is_blank = object[field].is_null() || object[field] == "";
+            if is_blank && self.resource.is_custom {
+                return Err(Refusal::bad_request(format!("Object '{field}' is missing")));
+            }
+            if is_blank {
+                object[field] = value.clone().into();
+            }
+        }
         let given = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         if given("apiVersion") != expected {
             return Err(Refusal::bad_request(format!(
                 "the API version in the data ({}) does not match the expected API version ({expected})",
                 given("apiVersion")
             )));
+        }
+        if given("kind") != self.resource.kind && self.resource.is_custom {
+            let cause = Cause {
+                reason: "FieldValueInvalid".to_owned(),
+                message: format!("Invalid value: {:?}: must be {}", given("kind"), self.resource.kind),
+                field: "kind".to_owned(),
+            };
+            let posing = Resource { kind: given("kind"), ..(*self.resource).clone() };
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(Refusal::invalid(&posing, name, &[cause]));
         }
         if given("kind") != self.resource.kind {
             return Err(Refusal::bad_request(format!(
@@ -219,11 +258,17 @@ impl<'a> Verbs<'a> {
                 self.resource.kind
             )));
         }
-        Ok(object)
+        Ok(())
     }
 
     fn check_name(&self, key: &Key, object: &Value) -> Result<(), Refusal> {
         let given = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        if given("name").is_empty() {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                key.name
+            )));
+        }
         if given("name") != key.name {
             return Err(Refusal::bad_request(format!(
                 "the name of the object ({}) does not match the name on the URL ({})",
@@ -241,7 +286,7 @@ impl<'a> Verbs<'a> {
 
     /// How to delete, from the body and the query; the query wins.
     fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
-        let body = if self.request.body().is_empty() { json!({}) } else { patch::json(self.request)? };
+        let body = if self.request.body().is_empty() { json!({}) } else { patch::json(self.request)?.value };
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let policy = self.query.propagation_policy.clone().or_else(|| text(&body["propagationPolicy"]));
         let propagation = match policy.as_deref() {

@@ -47,7 +47,7 @@ impl Asked {
     pub(super) fn read(head: &Parts) -> Self {
         let whole = head.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
         let path = whole.chars().take(MAX_PATH).collect();
-        let query = Query::parse(head.uri.query().unwrap_or_default()).unwrap_or_default();
+        let query = Query::parse(&head.method, head.uri.query().unwrap_or_default()).unwrap_or_default();
         let Some(target) = Target::parse(head.uri.path()) else {
             return Self { verb: Verb::Other, resource: String::new(), path, is_dry_run: false };
         };

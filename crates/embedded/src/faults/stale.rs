@@ -55,7 +55,7 @@ struct Read<'a> {
 impl<'a> Read<'a> {
     fn of(head: &'a Parts, staleness: Staleness) -> Option<Self> {
         let target = Target::parse(head.uri.path())?;
-        let query = Query::parse(head.uri.query().unwrap_or_default()).ok()?;
+        let query = Query::parse(&head.method, head.uri.query().unwrap_or_default()).ok()?;
         let accepts = head.headers.get("accept").and_then(|accept| accept.to_str().ok());
         // Tables are for people, who look at them once.
         let is_table = accepts.is_some_and(|accept| accept.contains("as=Table"));

@@ -1,67 +1,90 @@
-//! Judges an object before it is stored: unknown fields, defaults, schema, rules, metadata.
+//! Judges an object before it is stored: first how it reads (unknown fields), then what it says (schema and rules).
 
 use prewarm_api::validate::{self, Class, Violation};
 use serde_json::Value;
 
-use super::Manner;
+use super::{Manner, built_in, metadata};
 use crate::refusal::{Cause, Refusal};
 use crate::request::FieldValidation;
 use crate::resource::Resource;
 
-/// Makes the object what will be stored, or says why it cannot be; returns warnings.
-pub(super) fn admit(
+/// Drops what the kind does not have; returns warnings, or the refusal of a strict request.
+pub(super) fn read(
+    resource: &Resource,
+    manner: &Manner<'_>,
+    object: &mut Value,
+) -> Result<Vec<String>, Refusal> {
+    let version = resource.version(manner.version).ok_or_else(Refusal::no_such_path)?;
+    let mut unknown = metadata::read(object)?;
+    if let Some(schema) = &version.schema {
+        unknown.extend(schema.prune(object).iter().map(|unknown| unknown.path.to_string()));
+    }
+    // A real server walks fields in their order.
+    unknown.sort();
+    let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    let complaints: Vec<String> = manner.complaints.iter().cloned().chain(unknown).collect();
+    match manner.field_validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(complaints),
+        FieldValidation::Strict if complaints.is_empty() => Ok(complaints),
+        FieldValidation::Strict => Err(strict(resource, manner, &complaints)),
+    }
+}
+
+fn strict(resource: &Resource, manner: &Manner<'_>, complaints: &[String]) -> Refusal {
+    let error = format!("strict decoding error: {}", complaints.join(", "));
+    match manner.patch {
+        Some(patch) => Refusal::invalid_patch(patch, &error),
+        None => Refusal::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {error}",
+            kind = resource.kind,
+            version = manner.version
+        )),
+    }
+}
+
+/// Fills in defaults, and says why the object cannot be stored.
+pub(super) fn judge(
     resource: &Resource,
     manner: &Manner<'_>,
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<Vec<String>, Refusal> {
     let version = resource.version(manner.version).ok_or_else(Refusal::no_such_path)?;
-    let Some(schema) = &version.schema else {
-        super::built_in::fill(resource, object);
-        let mut violations = validate::judge_metadata(object);
-        violations.extend(super::built_in::check(resource, object));
-        return refuse(resource, object, &violations).map(|()| Vec::new());
+    let mut violations = if let Some(schema) = &version.schema {
+        schema.fill(object);
+        validate::judge(schema, &resource.rules, object, old)
+    } else {
+        built_in::fill(resource, object);
+        validate::judge_metadata(object)
     };
-    let unknown = schema.prune(object);
-    schema.fill(object);
-    let unknown: Vec<String> =
-        unknown.iter().map(|unknown| format!("unknown field \"{}\"", unknown.path)).collect();
-    if manner.field_validation == FieldValidation::Strict && !unknown.is_empty() {
-        return Err(Refusal::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-            resource.kind,
-            manner.version,
-            resource.kind,
-            unknown.join(", ")
-        )));
+    if !metadata::has_usual_name(resource) {
+        violations.retain(|violation| violation.path.to_string() != "metadata.name");
     }
-    refuse(resource, object, &validate::judge(schema, &resource.rules, object, old))?;
-    let is_warned = manner.field_validation == FieldValidation::Warn;
-    Ok(if is_warned { unknown } else { Vec::new() })
-}
-
-fn refuse(resource: &Resource, object: &Value, violations: &[Violation]) -> Result<(), Refusal> {
-    if violations.is_empty() {
-        return Ok(());
+    let mut causes = metadata::check(resource, object);
+    let at = causes.iter().take_while(|cause| cause.field == "metadata.generateName").count();
+    let judged: Vec<Cause> = violations.iter().map(|violation| cause(violation, object)).collect();
+    causes.splice(at..at, judged);
+    causes.extend(built_in::check(resource, object, old));
+    if causes.is_empty() {
+        return Ok(metadata::warnings(resource, object, old));
     }
-    let causes: Vec<Cause> = violations.iter().map(|violation| cause(violation, object)).collect();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     Err(Refusal::invalid(resource, name, &causes))
 }
 
 /// The violation in the words of a real server, with our sentence behind them.
 fn cause(violation: &Violation, object: &Value) -> Cause {
+    let place = find(violation, object);
+    let shown = shown(place);
     let (reason, start) = match violation.class {
         Class::Required => ("FieldValueRequired", "Required value".to_owned()),
-        Class::NotSupported => {
-            ("FieldValueNotSupported", format!("Unsupported value: {}", shown(violation, object)))
-        }
-        Class::Duplicate => ("FieldValueDuplicate", format!("Duplicate value: {}", shown(violation, object))),
+        Class::NotSupported => ("FieldValueNotSupported", format!("Unsupported value: {shown}")),
+        Class::Duplicate => ("FieldValueDuplicate", format!("Duplicate value: {shown}")),
+        Class::TooLong if place.is_some_and(Value::is_string) => ("FieldValueTooLong", "Too long".to_owned()),
         Class::TooLong => ("FieldValueTooMany", "Too many".to_owned()),
-        Class::Type => ("FieldValueTypeInvalid", format!("Invalid value: {}", shown(violation, object))),
-        Class::Invalid | Class::UnknownField => {
-            ("FieldValueInvalid", format!("Invalid value: {}", shown(violation, object)))
-        }
+        Class::Type => ("FieldValueTypeInvalid", format!("Invalid value: {shown}")),
+        Class::Invalid | Class::UnknownField => ("FieldValueInvalid", format!("Invalid value: {shown}")),
     };
     let path = violation.path.to_string();
     Cause {
@@ -71,13 +94,16 @@ fn cause(violation: &Violation, object: &Value) -> Cause {
     }
 }
 
-/// The value at the violation's place; only the type of lists and objects, as the server does.
-fn shown(violation: &Violation, object: &Value) -> String {
+fn find<'a>(violation: &Violation, object: &'a Value) -> Option<&'a Value> {
     use prewarm_api::path::Step;
-    let value = violation.path.steps().iter().try_fold(object, |value, step| match step {
+    violation.path.steps().iter().try_fold(object, |value, step| match step {
         Step::Field(name) => value.get(name),
         Step::Index(index) => value.get(index),
-    });
+    })
+}
+
+/// A value in a message; only the type of lists and objects, as a real server does.
+fn shown(value: Option<&Value>) -> String {
     match value {
         Some(Value::Object(_)) => "\"object\"".to_owned(),
         Some(Value::Array(_)) => "\"array\"".to_owned(),

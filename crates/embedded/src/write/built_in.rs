@@ -1,9 +1,8 @@
 //! What the server does for some built-in kinds beyond storing them: only as much as our programs can see.
 
-use prewarm_api::path::FieldPath;
-use prewarm_api::validate::{Class, Violation};
 use serde_json::{Value, json};
 
+use crate::refusal::Cause;
 use crate::resource::Resource;
 
 /// Seconds that a pod has to end, if it does not say otherwise.
@@ -16,6 +15,20 @@ fn is(resource: &Resource, group: &str, kind: &str) -> bool {
 /// Nodes bring their status along; every other kind gets it later.
 pub(super) fn keeps_status_on_create(resource: &Resource) -> bool {
     is(resource, "", "Node")
+}
+
+/// Whether a replacement must say which version it replaces.
+pub(super) fn needs_version(resource: &Resource) -> bool {
+    resource.is_custom
+}
+
+/// The metadata that may be written together with the status.
+pub(super) fn written_with_status(resource: &Resource) -> &'static [&'static str] {
+    match resource.group.as_str() {
+        _ if resource.is_custom => &[],
+        "apps" => &["annotations"],
+        _ => &["annotations", "labels"],
+    }
 }
 
 /// Gives a new object what belongs to its beginning.
@@ -65,14 +78,14 @@ fn encode_string_data(object: &mut Value) {
 }
 
 /// What is wrong with an object of a built-in kind, as far as it is looked at.
-pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Violation> {
+pub(super) fn check(resource: &Resource, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
     let has_containers =
         object.pointer("/spec/containers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     if is(resource, "", "Pod") && !has_containers {
-        return vec![Violation {
-            path: FieldPath::root().below("spec.containers"),
-            class: Class::Required,
-            message: "a pod has at least one container".to_owned(),
+        return vec![Cause {
+            reason: "FieldValueRequired".to_owned(),
+            message: "Required value: a pod has at least one container".to_owned(),
+            field: "spec.containers".to_owned(),
         }];
     }
     Vec::new()

@@ -20,10 +20,11 @@ impl Writer<'_> {
         mut object: Value,
         manner: &Manner<'_>,
     ) -> Result<Written, Refusal> {
+        let mut warnings = admission::read(resource, manner, &mut object)?;
         self.check_namespace(resource, namespace, &object)?;
         self.stamp_new(resource, namespace, &mut object)?;
         built_in::prepare_new(resource, &mut object);
-        let warnings = admission::admit(resource, manner, &mut object, None)?;
+        warnings.extend(admission::judge(resource, manner, &mut object, None)?);
         let key = Self::key(resource, namespace, object["metadata"]["name"].as_str().unwrap_or_default());
         if self.state.shelf(resource)?.get(&key).is_some() {
             return Err(Refusal::already_exists(resource, &key.name));
@@ -58,20 +59,20 @@ impl Writer<'_> {
             let why = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
-            return Err(Refusal::forbidden(resource, name, why));
+            let mut refusal = Refusal::forbidden(resource, name, why);
+            refusal.details["causes"] = json!([{
+                "reason": "NamespaceTerminating", "message": format!("namespace {namespace} is being terminated"),
+                "field": "metadata.namespace",
+            }]);
+            return Err(refusal);
         }
         Ok(())
     }
 
     /// Gives a new object what only the server may give.
     fn stamp_new(&mut self, resource: &Resource, namespace: &str, object: &mut Value) -> Result<(), Refusal> {
-        if !object["metadata"].is_object() {
-            object["metadata"] = json!({});
-        }
-        if let Some(version) = object["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty())
-        {
-            let _ = version;
-            return Err(Refusal::bad_request("resourceVersion should not be set on objects to be created"));
+        if object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()) {
+            return Err(Refusal::unexpected("resourceVersion should not be set on objects to be created"));
         }
         tidy_metadata(object);
         let name = object["metadata"]["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned);

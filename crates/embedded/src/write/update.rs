@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Manner, Writer, Written, admission, definition, has_finalizers, is_terminating, tidy_metadata};
+use super::{
+    Manner, Writer, Written, admission, built_in, definition, has_finalizers, is_terminating, metadata,
+    tidy_metadata,
+};
 use crate::refusal::{Cause, Refusal};
 use crate::resource::Resource;
 use crate::store::Stored;
@@ -39,10 +42,12 @@ impl Writer<'_> {
         mut new: Value,
         manner: &Manner<'_>,
     ) -> Result<Written, Refusal> {
-        check_preconditions(resource, old, before, &new)?;
+        let mut warnings = admission::read(resource, manner, &mut new)?;
+        check_preconditions(resource, old, &new, manner.patch.is_some())?;
+        check_unchanged(resource, before, &new)?;
         keep_what_is_not_the_clients(resource, part, before, &mut new);
         check_new_finalizers(resource, before, &new)?;
-        let warnings = admission::admit(resource, manner, &mut new, Some(before))?;
+        warnings.extend(admission::judge(resource, manner, &mut new, Some(before))?);
         count_generation(resource, part, before, &mut new);
         if is_same(before, &new) {
             return Ok(Written { object: old.clone(), warnings });
@@ -52,6 +57,7 @@ impl Writer<'_> {
             let last = self.bury(resource, new, manner.dry_run)?;
             return Ok(Written { object: last, warnings });
         }
+        new["metadata"]["resourceVersion"] = old.revision.to_string().into();
         let stored = self.commit(resource, new, manner.dry_run)?;
         if let (Some(changed), false) = (changed, manner.dry_run) {
             self.state.add_resource(changed);
@@ -66,28 +72,26 @@ impl Writer<'_> {
 fn check_preconditions(
     resource: &Resource,
     old: &Stored,
-    before: &Value,
     new: &Value,
+    is_patch: bool,
 ) -> Result<(), Refusal> {
     let given = |field: &str| new["metadata"][field].as_str().filter(|text| !text.is_empty());
-    if let Some(uid) = given("uid").filter(|uid| *uid != before["metadata"]["uid"]) {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            before["metadata"]["uid"].as_str().unwrap_or_default()
-        );
+    // In a patch, the UID is a change like any other.
+    if let Some(uid) = given("uid").filter(|uid| *uid != old.uid && !is_patch) {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid);
         return Err(Refusal::conflict(resource, &old.key.name, why));
     }
     match given("resourceVersion") {
         Some(version) if version == old.revision.to_string() => Ok(()),
         Some(version) if version.parse::<u64>().is_err() => {
-            Err(Refusal::bad_request(format!("invalid resourceVersion {version:?}")))
+            Err(Refusal::unexpected(format!("strconv.ParseUint: parsing {version:?}: invalid syntax")))
         }
         Some(_) => {
             let why =
                 "the object has been modified; please apply your changes to the latest version and try again";
             Err(Refusal::conflict(resource, &old.key.name, why))
         }
-        None if resource.is_custom => {
+        None if built_in::needs_version(resource) => {
             let cause = Cause {
                 reason: "FieldValueInvalid".to_owned(),
                 message: "Invalid value: 0: must be specified for an update".to_owned(),
@@ -99,20 +103,29 @@ fn check_preconditions(
     }
 }
 
+fn check_unchanged(resource: &Resource, before: &Value, new: &Value) -> Result<(), Refusal> {
+    let causes = metadata::check_unchanged(before, new);
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid(resource, before["metadata"]["name"].as_str().unwrap_or_default(), &causes))
+}
+
 fn keep_what_is_not_the_clients(resource: &Resource, part: Part, before: &Value, new: &mut Value) {
     match part {
         Part::Status => {
             let status = new.get("status").cloned();
-            let (api_version, kind) = (new["apiVersion"].clone(), new["kind"].clone());
-            *new = before.clone();
-            new["apiVersion"] = api_version;
-            new["kind"] = kind;
-            put(new, "status", status);
+            let mut whole = before.clone();
+            for field in ["apiVersion", "kind"] {
+                whole[field] = new[field].clone();
+            }
+            for field in built_in::written_with_status(resource) {
+                put(&mut whole["metadata"], field, new["metadata"].get(*field).cloned());
+            }
+            put(&mut whole, "status", status);
+            *new = whole;
         }
         Part::Main => {
-            if !new["metadata"].is_object() {
-                new["metadata"] = serde_json::json!({});
-            }
             for field in SERVER_OWNED {
                 let kept = before["metadata"].get(field).cloned();
                 put(&mut new["metadata"], field, kept);

@@ -13,6 +13,7 @@ pub fn cases() -> Vec<Case> {
         a_null_where_a_default_stands_becomes_the_default,
         a_null_that_is_allowed_stays,
         a_null_that_is_not_allowed_is_dropped,
+        a_null_in_a_map_is_dropped_and_one_in_a_list_is_refused,
         a_number_out_of_bounds_is_refused,
         a_value_outside_of_the_enumeration_is_refused,
         a_text_that_does_not_match_is_refused,
@@ -92,8 +93,13 @@ async fn a_null_that_is_allowed_stays(world: World) -> anyhow::Result<()> {
 async fn a_null_that_is_not_allowed_is_dropped(world: World) -> anyhow::Result<()> {
     let spec = stored(&world, json!({ "title": "plain", "enabled": null })).await?;
     ensure!(spec.get("enabled").is_none(), "{spec}");
-    same(refused(&world, json!({ "tags": [null] })).await?, vec!["spec.tags[0] FieldValueTypeInvalid"])?;
-    same(refused(&world, json!({ "settings": { "a": null } })).await?, vec!["spec.settings.a FieldValueTypeInvalid"])
+    Ok(())
+}
+
+async fn a_null_in_a_map_is_dropped_and_one_in_a_list_is_refused(world: World) -> anyhow::Result<()> {
+    let spec = stored(&world, json!({ "title": "plain", "settings": { "a": null, "b": "1" } })).await?;
+    same(spec["settings"].clone(), json!({ "b": "1" }))?;
+    same(refused(&world, json!({ "tags": [null] })).await?, vec!["spec.tags[0] FieldValueTypeInvalid"])
 }
 
 async fn a_number_out_of_bounds_is_refused(world: World) -> anyhow::Result<()> {
@@ -108,10 +114,9 @@ async fn a_value_outside_of_the_enumeration_is_refused(world: World) -> anyhow::
         world.post(&world.widgets(""), &widget("one", json!({ "title": "plain", "color": "pink" }))).await?;
     let status = status.refused(422, "Invalid")?;
     same(causes(&status), vec!["spec.color FieldValueNotSupported"])?;
-    same(
-        status["details"]["causes"][0]["message"].clone(),
-        "Unsupported value: \"pink\": supported values: \"red\", \"green\", \"blue\"",
-    )
+    let message = status["details"]["causes"][0]["message"].as_str().unwrap_or_default();
+    ensure!(message.starts_with("Unsupported value: \"pink\""), "{message}");
+    Ok(())
 }
 
 async fn a_text_that_does_not_match_is_refused(world: World) -> anyhow::Result<()> {
@@ -150,7 +155,10 @@ async fn a_value_of_the_wrong_type_is_refused(world: World) -> anyhow::Result<()
         (json!({ "tags": [1] }), "spec.tags[0] FieldValueTypeInvalid"),
         (json!({ "limits": [] }), "spec.limits FieldValueTypeInvalid"),
         (json!({ "ratio": "half" }), "spec.ratio FieldValueTypeInvalid"),
-        (json!({ "parts": [{ "name": "a", "weight": "heavy" }] }), "spec.parts[0].weight FieldValueTypeInvalid"),
+        (
+            json!({ "parts": [{ "name": "a", "weight": "heavy" }] }),
+            "spec.parts[0].weight FieldValueTypeInvalid",
+        ),
     ];
     for (additions, wanted) in table {
         same(refused(&world, additions).await?, vec![wanted])?;
@@ -234,7 +242,8 @@ async fn every_mistake_is_told_at_once(world: World) -> anyhow::Result<()> {
 }
 
 async fn a_refusal_is_about_the_kind_and_the_name(world: World) -> anyhow::Result<()> {
-    let status = world.post(&world.widgets(""), &widget("one", json!({ "title": "plain", "size": 99 }))).await?;
+    let status =
+        world.post(&world.widgets(""), &widget("one", json!({ "title": "plain", "size": 99 }))).await?;
     let status = status.refused(422, "Invalid")?;
     let message = status["message"].as_str().unwrap_or_default();
     ensure!(

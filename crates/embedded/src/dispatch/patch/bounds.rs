@@ -2,7 +2,7 @@
 //! terabyte, and an object a thousand levels deep ends the stack of whoever walks it.
 
 use json_patch::jsonptr::Pointer;
-use json_patch::{Patch, PatchOperation};
+use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
 use crate::refusal::Refusal;
@@ -15,19 +15,37 @@ const MAX_OPERATIONS: usize = 10_000;
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Carries out a JSON patch within its bounds, step by step.
-pub fn apply(patch: &Patch, object: &mut Value) -> Result<(), Failure> {
-    if patch.0.len() > MAX_OPERATIONS {
+pub fn apply(steps: &[Value], object: &mut Value) -> Result<(), Failure> {
+    if steps.len() > MAX_OPERATIONS {
         return Err(Failure::Refused(Refusal::too_large(format!(
             "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
-            patch.0.len()
+            steps.len()
         ))));
     }
     let mut copied = 0;
-    for operation in &patch.0 {
-        check(operation, object, &mut copied).map_err(Failure::Refused)?;
-        json_patch::patch(object, std::slice::from_ref(operation)).map_err(Failure::Unfit)?;
+    for step in steps {
+        let operation = serde_json::from_value(step.clone()).map_err(|_| Failure::Unfit)?;
+        check(&operation, object, &mut copied).map_err(Failure::Refused)?;
+        if let Some(operation) = as_a_real_server_reads_it(operation, object) {
+            json_patch::patch(object, std::slice::from_ref(&operation)).map_err(|_| Failure::Unfit)?;
+        }
     }
     Ok(())
+}
+
+/// To a real server an absent field is as good as null: it can be replaced, and is equal to null.
+fn as_a_real_server_reads_it(operation: PatchOperation, object: &Value) -> Option<PatchOperation> {
+    let is_absent_field = |path: &Pointer| {
+        let holder = path.parent().and_then(|holder| holder.resolve(object).ok());
+        holder.is_some_and(Value::is_object) && path.resolve(object).is_err()
+    };
+    match operation {
+        PatchOperation::Replace(replace) if is_absent_field(&replace.path) => {
+            Some(PatchOperation::Add(AddOperation { path: replace.path, value: replace.value }))
+        }
+        PatchOperation::Test(test) if test.value.is_null() && is_absent_field(&test.path) => None,
+        operation => Some(operation),
+    }
 }
 
 /// Why a patch was not carried out.
@@ -35,7 +53,7 @@ pub enum Failure {
     /// It asks for too much.
     Refused(Refusal),
     /// It does not fit the object.
-    Unfit(json_patch::PatchError),
+    Unfit,
 }
 
 fn check(operation: &PatchOperation, object: &Value, copied: &mut usize) -> Result<(), Refusal> {
