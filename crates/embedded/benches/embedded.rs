@@ -55,7 +55,8 @@ fn server() -> anyhow::Result<Server> {
 
 async fn patches(figures: &mut Figures) -> anyhow::Result<()> {
     let server = server()?;
-    let api = Api::<NodeImage>::all(server.client());
+    let client = server.client();
+    let api = Api::<NodeImage>::all(client.clone());
     let seen = Arc::new(AtomicUsize::new(0));
     for index in 0..WATCHERS {
         create(&api, &node(index), 5).await?;
@@ -67,7 +68,9 @@ async fn patches(figures: &mut Figures) -> anyhow::Result<()> {
     let start = cpu_seconds(process::id())?;
     for turn in 0..PATCHES {
         let patch = json!({ "status": status(5, turn / WATCHERS + 1) });
-        api.patch_status(&node(turn % WATCHERS), &PatchParams::default(), &Patch::Merge(patch)).await?;
+        let path = format!("/apis/apps.kruise.io/v1beta1/nodeimages/{}/status", node(turn % WATCHERS));
+        let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+        client.request_text(request.body(serde_json::to_vec(&patch)?)?).await?;
     }
     wait_for(&seen, WATCHERS + PATCHES).await;
     let rate = f64_of(PATCHES) / (cpu_seconds(process::id())? - start);

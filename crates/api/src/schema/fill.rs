@@ -10,10 +10,13 @@ impl Schema {
     pub fn fill(&self, value: &mut Value) {
         match value {
             Value::Object(map) => {
-                map.retain(|name, inner| {
-                    !inner.is_null()
-                        || self.field(name).is_none_or(|schema| schema.nullable || schema.is_anything())
-                });
+                // Looked for first, because almost no object has any and taking apart costs more than looking.
+                if map.values().any(Value::is_null) {
+                    map.retain(|name, inner| {
+                        !inner.is_null()
+                            || self.field(name).is_none_or(|schema| schema.nullable || schema.is_anything())
+                    });
+                }
                 for (name, property) in &self.properties {
                     if let (false, Some(default)) = (map.contains_key(name), &property.default) {
                         map.insert(name.clone(), default.clone());

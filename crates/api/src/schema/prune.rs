@@ -30,14 +30,16 @@ impl Schema {
     fn prune_at(&self, value: &mut Value, trail: &Trail<'_>, unknown: &mut Vec<Unknown>) {
         match value {
             Value::Object(map) => {
-                if self.values.is_none() && !self.preserve_unknown {
+                let is_known =
+                    |name: &String| self.properties.contains_key(name) || self.is_object_field(name);
+                // Looked for first, because almost no object has any and taking apart costs more than looking.
+                if self.values.is_none() && !self.preserve_unknown && !map.keys().all(is_known) {
                     map.retain(|name, _| {
-                        let known = self.properties.contains_key(name) || self.is_object_field(name);
-                        if !known {
+                        if !is_known(name) {
                             unknown
                                 .push(Unknown { path: trail.path().field(name), meant: self.meant_by(name) });
                         }
-                        known
+                        is_known(name)
                     });
                 }
                 for (name, inner) in map {

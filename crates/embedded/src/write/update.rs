@@ -114,16 +114,12 @@ fn check_unchanged(resource: &Resource, before: &Value, new: &Value) -> Result<(
 fn keep_what_is_not_the_clients(resource: &Resource, part: Part, before: &Value, new: &mut Value) {
     match part {
         Part::Status => {
-            let status = new.get("status").cloned();
-            let mut whole = before.clone();
-            for field in ["apiVersion", "kind"] {
-                whole[field] = new[field].clone();
-            }
+            let metadata = before["metadata"].clone();
+            let given = std::mem::replace(&mut new["metadata"], metadata);
             for field in built_in::written_with_status(resource) {
-                put(&mut whole["metadata"], field, new["metadata"].get(*field).cloned());
+                put(&mut new["metadata"], field, given.get(*field).cloned());
             }
-            put(&mut whole, "status", status);
-            *new = whole;
+            restore_all_but_status(before, new);
         }
         Part::Main => {
             for field in SERVER_OWNED {
@@ -137,6 +133,20 @@ fn keep_what_is_not_the_clients(resource: &Resource, part: Part, before: &Value,
         }
     }
     tidy_metadata(new);
+}
+
+/// Puts back what a write to the status must not touch. Almost always nothing did, and comparing costs less than copying.
+fn restore_all_but_status(before: &Value, new: &mut Value) {
+    let is_kept = |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata" | "status");
+    let Some(fields) = new.as_object_mut() else { return };
+    if fields.keys().any(|name| is_kept(name) && before.get(name).is_none()) {
+        fields.retain(|name, _| !is_kept(name) || before.get(name).is_some());
+    }
+    for (name, value) in before.as_object().into_iter().flatten().filter(|(name, _)| is_kept(name)) {
+        if fields.get(name) != Some(value) {
+            fields.insert(name.clone(), value.clone());
+        }
+    }
 }
 
 fn put(object: &mut Value, field: &str, value: Option<Value>) {
