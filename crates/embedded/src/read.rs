@@ -1,9 +1,11 @@
 //! Everything that only looks: get, list and the beginning of a watch.
 
+mod check;
+mod token;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use serde_json::{Value, json};
 
@@ -14,6 +16,7 @@ use crate::selector::Selector;
 use crate::state::State;
 use crate::store::{Interest, Key, Stored, TooOld};
 use crate::watch::Plan;
+use token::Token;
 
 /// A page of a list.
 #[derive(Debug)]
@@ -28,56 +31,61 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-/// What a request selects.
-pub fn selector(resource: &Resource, target: &Target, query: &Query) -> Result<Selector, Refusal> {
-    let mut fields = query.field_selector.clone();
-    if let Some(name) = &target.name {
-        // Watching a single object by its path is an old way of naming it.
-        fields = format!("metadata.name={name}");
-    }
-    Selector::parse(&query.label_selector, &fields, resource)
+/// Reads one object. A version only says how recent it must be, and the server always knows the most recent state.
+pub fn get(state: &State, resource: &Resource, key: &Key, query: &Query) -> Result<Arc<Stored>, Refusal> {
+    let asked = parse_version(query).map_err(Refusal::unexpected)?;
+    check_reached(state, asked)?;
+    state.object(resource, key)
 }
 
 /// Lists objects.
 pub fn list(state: &State, resource: &Resource, target: &Target, query: &Query) -> Result<Page, Refusal> {
-    let selector = selector(resource, target, query)?;
-    let shelf = state.shelf(resource)?;
-    let position = Position::of(state, query)?;
-    let at = shelf.at(position.revision).map_err(|too_old| position.too_old(query, too_old))?;
+    let selector = Selector::parse(&query.label_selector, &query.field_selector, resource)?;
+    check::list(query)?;
     let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-    let mut meant = at.into_values().filter(|object| {
-        namespace.is_none_or(|namespace| object.key.namespace == namespace)
-            && position.after.as_ref().is_none_or(|after| object.key > *after)
-            && selector.matches(object)
-    });
-    if query.limit == 0 {
-        let objects = meant.collect();
-        return Ok(Page {
-            objects,
-            revision: position.revision,
-            continue_token: String::new(),
-            remaining: None,
-        });
-    }
-    let objects: Vec<Arc<Stored>> = meant.by_ref().take(query.limit).collect();
-    let rest = meant.count();
-    let token = match objects.last().filter(|_| rest > 0) {
-        Some(last) => encode_token(position.revision, &last.key),
-        None => String::new(),
+    let position = Position::of(state, query, namespace)?;
+    let shelf = state.shelf(resource)?;
+    let view = if position.revision == state.revision() {
+        shelf.present()
+    } else {
+        shelf.at(position.revision).map_err(|TooOld { .. }| position.too_old())?
     };
-    // With a selector a real server does not count what it has not looked at.
-    let remaining = (rest > 0 && selector.is_everything()).then_some(rest);
-    Ok(Page { objects, revision: position.revision, continue_token: token, remaining })
+    let mut rest = view.objects(namespace, position.after.as_ref());
+    let mut meant = rest.by_ref().filter(|object| selector.matches(object)).cloned();
+    // A list from version 0 is whole: a real server gives it from its cache, which has no pages.
+    let limit = if query.limit == 0 || query.resource_version.as_deref() == Some("0") {
+        usize::MAX
+    } else {
+        query.limit
+    };
+    let mut objects: Vec<Arc<Stored>> = meant.by_ref().take(limit).collect();
+    // One more is looked for, because a page that ends at the last object is the last page.
+    let (remaining, has_more) = if objects.len() < limit {
+        (None, false)
+    } else if selector.is_everything() {
+        let count = rest.count();
+        (Some(count).filter(|count| *count > 0), count > 0)
+    } else {
+        // With a selector a real server does not count what it has not looked at.
+        (None, meant.next().is_some())
+    };
+    objects.shrink_to_fit();
+    let last = objects.last().filter(|_| has_more);
+    let continue_token = last.map_or_else(String::new, |last| {
+        Token { revision: Some(position.revision), after: last.key.clone() }.encode(namespace)
+    });
+    Ok(Page { objects, revision: position.revision, continue_token, remaining })
 }
 
 /// Where in time and in the list a request starts.
-struct Position {
+struct Position<'a> {
     revision: u64,
     after: Option<Key>,
+    namespace: Option<&'a str>,
 }
 
-impl Position {
-    fn of(state: &State, query: &Query) -> Result<Self, Refusal> {
+impl<'a> Position<'a> {
+    fn of(state: &State, query: &Query, namespace: Option<&'a str>) -> Result<Self, Refusal> {
         let present = state.revision();
         let given = query.resource_version.as_deref().unwrap_or_default();
         if !query.continue_token.is_empty() {
@@ -86,110 +94,95 @@ impl Position {
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            let (revision, after) = decode_token(&query.continue_token)?;
-            return Ok(Self { revision, after: Some(after) });
+            let token = Token::decode(&query.continue_token, namespace)
+                .map_err(|why| Refusal::bad_request(format!("invalid continue token: {why}")))?;
+            let revision = token.revision.unwrap_or(present);
+            check_reached(state, revision)?;
+            return Ok(Self { revision, after: Some(token.after), namespace });
         }
-        let asked = parse_version(given)?;
+        let asked = parse_version(query)
+            .map_err(|error| Refusal::bad_request(format!("invalid resource version: {error}")))?;
+        check_reached(state, asked)?;
         let is_exact = match query.resource_version_match.as_deref() {
-            Some("Exact") => true,
-            Some("NotOlderThan") => false,
+            Some(word) => word == "Exact",
             None => query.limit > 0 && asked > 0,
-            Some(other) => {
-                return Err(Refusal::bad_request(format!(
-                    "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\""
-                )));
-            }
         };
-        if query.resource_version_match.is_some() && given.is_empty() {
-            return Err(Refusal::bad_request(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-            ));
-        }
-        if is_exact && given == "0" {
-            return Err(Refusal::bad_request(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
-            ));
-        }
-        if asked > present {
-            return Err(Refusal::version_too_large(asked, present));
-        }
-        Ok(Self { revision: if is_exact { asked } else { present }, after: None })
+        Ok(Self { revision: if is_exact { asked } else { present }, after: None, namespace })
     }
 
-    fn too_old(&self, query: &Query, too_old: TooOld) -> Refusal {
-        if query.continue_token.is_empty() {
-            return Refusal::expired(format!(
-                "too old resource version: {} ({})",
-                self.revision, too_old.oldest
-            ));
-        }
-        Refusal::expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start \
-                          a new list without the continue parameter.",
-        )
+    fn too_old(&self) -> Refusal {
+        let Some(after) = &self.after else {
+            return Refusal::expired("The resourceVersion for the provided list is too old.");
+        };
+        let token = Token { revision: None, after: after.clone() }.encode(self.namespace);
+        let refusal = Refusal::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+             without the continue parameter, or use the continue token in this response to retrieve the remainder of \
+             the results. Continuing with the provided token results in an inconsistent list - objects that were \
+             created, modified, or deleted between the time the first chunk was returned and now may show up in the \
+             list.",
+        );
+        refusal.with_continue(token)
     }
 }
 
-/// Prepares a watch.
+/// Nobody can see what lies in the future.
+fn check_reached(state: &State, asked: u64) -> Result<(), Refusal> {
+    let present = state.revision();
+    if asked > present { Err(Refusal::version_too_large(asked, present)) } else { Ok(()) }
+}
+
+/// Prepares a watch. Refusals that a real server sends as an event of a watch come as the inner result.
 pub fn watch(
     state: &mut State,
     resource: &Arc<Resource>,
     target: &Target,
     query: &Query,
-) -> Result<Plan, Refusal> {
-    let selector = selector(resource, target, query)?;
-    check_watch(query)?;
+) -> Result<Result<Plan, Refusal>, Refusal> {
+    let selector = Selector::parse(&query.label_selector, &query.field_selector, resource)?;
+    check::watch(query)?;
     let present = state.revision();
-    let asked = parse_version(query.resource_version.as_deref().unwrap_or_default())?;
-    if asked > present {
-        return Err(Refusal::version_too_large(asked, present));
-    }
+    let asked = parse_version(query).map_err(Refusal::unexpected)?;
     let streams_list = query.send_initial_events == Some(true);
+    if streams_list && let Err(refusal) = check_reached(state, asked) {
+        return Ok(Err(refusal));
+    }
     // Without a version, a watch starts with everything there is.
     let starts_with_all = streams_list || (asked == 0 && query.send_initial_events.is_none());
     let namespace = target.namespace.clone().filter(|_| resource.namespaced);
-    let interest = match (selector.single_name(), &namespace) {
-        (Some(name), Some(namespace)) => {
-            Interest::Object(Key { namespace: namespace.clone(), name: name.to_owned() })
-        }
-        (Some(name), None) if !resource.namespaced => {
-            Interest::Object(Key { namespace: String::new(), name: name.to_owned() })
-        }
-        (_, Some(namespace)) => Interest::Namespace(namespace.clone()),
-        (_, None) => Interest::All,
-    };
+    let interest = interest(&selector, namespace, resource);
     let initial =
         if starts_with_all { objects_of(state, resource, &interest, &selector)? } else { Vec::new() };
     let after = if starts_with_all || asked == 0 { present } else { asked };
-    let subscription = state.shelf_mut(resource)?.watch(interest, after).map_err(|too_old| {
-        Refusal::expired(format!("too old resource version: {asked} ({})", too_old.oldest))
-    })?;
-    Ok(Plan {
+    let progress = state.progress();
+    let subscription = match state.shelf_mut(resource)?.watch(interest, after) {
+        Ok(subscription) => subscription,
+        Err(TooOld { oldest }) => {
+            return Ok(Err(Refusal::expired(format!("too old resource version: {asked} ({oldest})"))));
+        }
+    };
+    Ok(Ok(Plan {
         resource: resource.clone(),
         version: target.version.clone(),
         selector,
         initial,
-        marks_end_of_initial: streams_list && query.allow_watch_bookmarks,
+        marks_end_of_initial: starts_with_all && query.allow_watch_bookmarks,
         bookmarks: query.allow_watch_bookmarks,
         timeout: query.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         revision: after,
+        progress,
         subscription,
-    })
+    }))
 }
 
-fn check_watch(query: &Query) -> Result<(), Refusal> {
-    let forbidden = |message: &str| Err(Refusal::bad_request(message));
-    match (query.send_initial_events, query.resource_version_match.as_deref()) {
-        (Some(_), None) => forbidden(
-            "sendInitialEvents: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (Some(_), Some("NotOlderThan")) if !query.allow_watch_bookmarks => forbidden(
-            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden unless allowWatchBookmarks is set",
-        ),
-        (None, Some(_)) => forbidden(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ),
-        _ => Ok(()),
+fn interest(selector: &Selector, namespace: Option<String>, resource: &Resource) -> Interest {
+    match (selector.single_name(), namespace) {
+        (Some(name), Some(namespace)) => Interest::Object(Key { namespace, name: name.to_owned() }),
+        (Some(name), None) if !resource.namespaced => {
+            Interest::Object(Key { namespace: String::new(), name: name.to_owned() })
+        }
+        (_, Some(namespace)) => Interest::Namespace(namespace),
+        (_, None) => Interest::All,
     }
 }
 
@@ -200,27 +193,30 @@ fn objects_of(
     selector: &Selector,
 ) -> Result<Vec<Arc<Stored>>, Refusal> {
     let shelf = state.shelf(resource)?;
-    Ok(match interest {
+    let namespace = match interest {
         Interest::Object(key) => {
-            shelf.get(key).filter(|object| selector.matches(object)).cloned().into_iter().collect()
+            let found = shelf.get(key).filter(|object| selector.matches(object));
+            return Ok(found.cloned().into_iter().collect());
         }
-        Interest::Namespace(namespace) => shelf
-            .objects()
-            .filter(|object| object.key.namespace == *namespace && selector.matches(object))
-            .cloned()
-            .collect(),
-        Interest::All => shelf.objects().filter(|object| selector.matches(object)).cloned().collect(),
-    })
+        Interest::Namespace(namespace) => Some(namespace.as_str()),
+        Interest::All => None,
+    };
+    let objects = shelf.present().objects(namespace, None);
+    Ok(objects.filter(|object| selector.matches(object)).cloned().collect())
 }
 
 /// A page as JSON, from the texts of its objects.
 pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
     let api_version = resource.api_version(version);
-    let metadata = list_metadata(page);
+    let mut metadata = list_metadata(page);
+    if resource.is_custom {
+        // The lists of custom kinds always have the field.
+        metadata["continue"] = page.continue_token.clone().into();
+    }
     let size: usize = page.objects.iter().map(|object| object.body.len() + 96).sum();
     let mut text = BytesMut::with_capacity(size + 256);
     let start = format!(
-        "{{\"apiVersion\":\"{api_version}\",\"kind\":\"{}List\",\"metadata\":{metadata},\"items\":[",
+        "{{\"kind\":\"{}List\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[",
         resource.kind
     );
     text.put_slice(start.as_bytes());
@@ -228,7 +224,13 @@ pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
         if index > 0 {
             text.put_u8(b',');
         }
-        object.write(&api_version, &resource.kind, &mut text);
+        if resource.is_custom {
+            object.write(&api_version, &resource.kind, &mut text);
+        } else {
+            // The items of built-in kinds leave their kind to the list.
+            text.put_u8(b'{');
+            text.put_slice(&object.body);
+        }
     }
     text.put_slice(b"]}");
     text.freeze()
@@ -246,29 +248,14 @@ pub fn list_metadata(page: &Page) -> Value {
     metadata
 }
 
-fn parse_version(text: &str) -> Result<u64, Refusal> {
+fn parse_version(query: &Query) -> Result<u64, String> {
+    let text = query.resource_version.as_deref().unwrap_or_default();
     if text.is_empty() {
         return Ok(0);
     }
     text.parse().map_err(|_| {
-        Refusal::bad_request(format!(
+        format!(
             "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-        ))
+        )
     })
-}
-
-fn encode_token(revision: u64, key: &Key) -> String {
-    let token =
-        json!({ "v": "meta.k8s.io/v1", "rv": revision, "namespace": key.namespace, "name": key.name });
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string())
-}
-
-fn decode_token(token: &str) -> Result<(u64, Key), Refusal> {
-    let fault = || Refusal::bad_request("continue key is not valid: expected a token of an earlier list");
-    let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(token).map_err(|_| fault())?;
-    let value: Value = serde_json::from_slice(&text).map_err(|_| fault())?;
-    let part = |name: &str| value[name].as_str().map(str::to_owned);
-    let revision = value["rv"].as_u64().ok_or_else(fault)?;
-    let key = Key { namespace: part("namespace").ok_or_else(fault)?, name: part("name").ok_or_else(fault)? };
-    Ok((revision, key))
 }

@@ -15,6 +15,8 @@ pub struct Refusal {
     pub message: String,
     /// What the refusal is about.
     pub details: Value,
+    /// Where a list may go on nevertheless, or empty.
+    pub continue_token: String,
 }
 
 /// One field that is wrong.
@@ -30,7 +32,7 @@ pub struct Cause {
 
 impl Refusal {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null }
+        Self { code, reason, message: message.into(), details: Value::Null, continue_token: String::new() }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
@@ -76,7 +78,10 @@ impl Refusal {
 
     /// 405: the resource exists, but not with this verb.
     pub fn method_not_allowed() -> Self {
-        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        let message = "the server does not allow this method on the requested resource";
+        let mut refusal = Self::new(405, "MethodNotAllowed", message);
+        refusal.details = json!({});
+        refusal
     }
 
     /// 408: the rest of the request did not come in time.
@@ -97,9 +102,25 @@ impl Refusal {
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
+    /// 409: the object to be deleted is not the one that was meant.
+    pub fn other_object(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
+        let message =
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
+        let mut refusal = Self::new(409, "Conflict", message).about(resource, name);
+        refusal.details["kind"] = resource.kind.clone().into();
+        refusal
+    }
+
     /// 410: the history does not go back that far.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
+    }
+
+    /// The same refusal, with a way to go on.
+    #[must_use]
+    pub fn with_continue(mut self, token: String) -> Self {
+        self.continue_token = token;
+        self
     }
 
     /// 413: the body or the object is too large.
@@ -119,20 +140,11 @@ impl Refusal {
 
     /// 422: the object breaks rules, at these places.
     pub fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
-        let sentences: Vec<String> =
-            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-        let list = match sentences.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
+        let list = sentence(causes);
         let qualified = resource.qualified_kind();
         let mut refusal = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {list}"));
-        let causes: Vec<Value> = causes
-            .iter()
-            .map(|cause| json!({ "reason": cause.reason, "message": cause.message, "field": cause.field }))
-            .collect();
         refusal.details =
-            json!({ "name": name, "group": resource.group, "kind": resource.kind, "causes": causes });
+            json!({ "name": name, "group": resource.group, "kind": resource.kind, "causes": listed(causes) });
         refusal.without_blanks()
     }
 
@@ -144,6 +156,14 @@ impl Refusal {
             Self::new(422, "Invalid", format!("{options}.meta.k8s.io \"\" is invalid: {field}: {message}"));
         let cause = json!({ "reason": "FieldValueNotSupported", "message": message, "field": field });
         refusal.details = json!({ "group": "meta.k8s.io", "kind": options, "causes": [cause] });
+        refusal
+    }
+
+    /// 422: options of a request that do not go together.
+    pub fn invalid_options(kind: &str, causes: &[Cause]) -> Self {
+        let mut refusal = Self::new(422, "Invalid", String::new());
+        refusal.message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", sentence(causes));
+        refusal.details = json!({ "group": "meta.k8s.io", "kind": kind, "causes": listed(causes) });
         refusal
     }
 
@@ -183,7 +203,7 @@ impl Refusal {
 
     /// 504: the asked-for version lies in the future.
     pub fn version_too_large(asked: u64, present: u64) -> Self {
-        let message = format!("Too large resource version: {asked}, current: {present}");
+        let message = format!("Timeout: Too large resource version: {asked}, current: {present}");
         let mut refusal = Self::new(504, "Timeout", message);
         refusal.details = json!({
             "causes": [{ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }],
@@ -196,14 +216,32 @@ impl Refusal {
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
-        if let (true, Some(fields)) = (self.reason.is_empty(), status.as_object_mut()) {
-            fields.remove("reason");
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if !self.continue_token.is_empty() {
+            status["metadata"]["continue"] = self.continue_token.clone().into();
         }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }
         status
     }
+}
+
+fn sentence(causes: &[Cause]) -> String {
+    let sentences: Vec<String> =
+        causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+    match sentences.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+fn listed(causes: &[Cause]) -> Vec<Value> {
+    let listed =
+        |cause: &Cause| json!({ "reason": cause.reason, "message": cause.message, "field": cause.field });
+    causes.iter().map(listed).collect()
 }

@@ -51,7 +51,7 @@ pub struct Query {
     /// `propagationPolicy`, if given.
     pub propagation_policy: Option<String>,
     /// `gracePeriodSeconds`, if given.
-    pub grace_period_seconds: Option<u64>,
+    pub grace_period_seconds: Option<i64>,
 }
 
 /// What happens with fields that a kind does not have.
@@ -117,7 +117,8 @@ impl Query {
                 "labelSelector" => parsed.label_selector = value,
                 "fieldSelector" => parsed.field_selector = value,
                 "limit" => {
-                    parsed.limit = number(&name, &value)?.unwrap_or(0).try_into().unwrap_or(usize::MAX);
+                    // A negative limit is none.
+                    parsed.limit = number(&value)?.unwrap_or(0).try_into().unwrap_or(0);
                 }
                 "continue" => parsed.continue_token = value,
                 "resourceVersion" => parsed.resource_version = Some(value),
@@ -127,13 +128,15 @@ impl Query {
                 "watch" => parsed.watch = is_true(&value),
                 "allowWatchBookmarks" => parsed.allow_watch_bookmarks = is_true(&value),
                 "sendInitialEvents" => parsed.send_initial_events = Some(is_true(&value)),
-                "timeoutSeconds" => parsed.timeout_seconds = number(&name, &value)?,
+                "timeoutSeconds" => {
+                    parsed.timeout_seconds = number(&value)?.and_then(|seconds| seconds.try_into().ok());
+                }
                 "dryRun" => parsed.dry_run = dry_run(options, &value)?,
                 "fieldValidation" => parsed.field_validation = FieldValidation::parse(options, &value)?,
                 "propagationPolicy" => {
                     parsed.propagation_policy = Some(value).filter(|text| !text.is_empty());
                 }
-                "gracePeriodSeconds" => parsed.grace_period_seconds = number(&name, &value)?,
+                "gracePeriodSeconds" => parsed.grace_period_seconds = number(&value)?,
                 _ => {}
             }
         }
@@ -177,17 +180,18 @@ fn dry_run(options: &str, value: &str) -> Result<bool, Refusal> {
 }
 
 fn is_true(value: &str) -> bool {
-    // An empty value counts as given, as in `?watch`.
-    matches!(value, "" | "1" | "t" | "T" | "true" | "TRUE" | "True")
+    // An empty value counts as given, as in `?watch`, and so does whatever is not a clear no.
+    !(value == "0" || value.eq_ignore_ascii_case("false"))
 }
 
-fn number(name: &str, value: &str) -> Result<Option<u64>, Refusal> {
+fn number(value: &str) -> Result<Option<i64>, Refusal> {
     if value.is_empty() {
         return Ok(None);
     }
-    value.parse::<u64>().map(Some).map_err(|_| {
-        Refusal::bad_request(format!("invalid {name} {value:?}: must be a number of at least 0"))
-    })
+    value
+        .parse()
+        .map(Some)
+        .map_err(|_| Refusal::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")))
 }
 
 fn decode(part: &str) -> String {

@@ -36,13 +36,24 @@ pub struct Resource {
     /// Whether a change of the spec counts a generation up.
     pub has_generation: bool,
     /// Fields that a field selector may name, besides the name and namespace.
-    pub selectable: Vec<String>,
+    pub selectable: Vec<Selectable>,
     /// The served versions, most preferred first.
     pub versions: Vec<Version>,
     /// What a schema cannot say, for our own kinds.
     pub rules: Vec<Rule>,
     /// Whether it came from a definition.
     pub is_custom: bool,
+}
+
+/// A field that a field selector may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selectable {
+    /// Its name in selectors.
+    pub name: String,
+    /// Where it stands in objects, without a leading dot.
+    pub path: String,
+    /// What it is in objects that do not have it.
+    pub absent: &'static str,
 }
 
 /// One served version of a kind.
@@ -89,6 +100,11 @@ impl Resource {
     /// `v1`, `apps.kruise.io/v1beta1`.
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+
+    /// Whether the answer to a deletion is the object, and not only that it is gone.
+    pub fn shows_what_is_gone(&self) -> bool {
+        self.group.is_empty() && matches!(self.kind.as_str(), "Pod" | "Service" | "ServiceAccount")
     }
 
     /// A served version by its name.

@@ -1,24 +1,17 @@
 //! Label and field selectors: what they mean, and which they are not.
 
+mod labels;
+
 use crate::refusal::Refusal;
 use crate::resource::Resource;
 use crate::store::Stored;
+use labels::Requirement;
 
 /// Everything that a list or watch asks of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     labels: Vec<Requirement>,
     fields: Vec<FieldRequirement>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Requirement {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
-    Exists(String),
-    DoesNotExist(String),
-    GreaterThan(String, i64),
-    LessThan(String, i64),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +24,10 @@ struct FieldRequirement {
 impl Selector {
     /// Reads both selectors of a request.
     pub fn parse(labels: &str, fields: &str, resource: &Resource) -> Result<Self, Refusal> {
-        Ok(Self { labels: parse_labels(labels)?, fields: parse_fields(fields, resource)? })
+        Ok(Self {
+            labels: labels::parse(labels).map_err(Refusal::bad_request)?,
+            fields: parse_fields(fields, resource)?,
+        })
     }
 
     /// Whether an object is meant.
@@ -52,21 +48,6 @@ impl Selector {
     }
 }
 
-impl Requirement {
-    fn holds(&self, object: &Stored) -> bool {
-        let label = |key: &str| object.labels.get(key);
-        let number = |key: &str| label(key).and_then(|value| value.parse::<i64>().ok());
-        match self {
-            Self::In(key, values) => label(key).is_some_and(|value| values.contains(value)),
-            Self::NotIn(key, values) => label(key).is_none_or(|value| !values.contains(value)),
-            Self::Exists(key) => label(key).is_some(),
-            Self::DoesNotExist(key) => label(key).is_none(),
-            Self::GreaterThan(key, bound) => number(key).is_some_and(|value| value > *bound),
-            Self::LessThan(key, bound) => number(key).is_some_and(|value| value < *bound),
-        }
-    }
-}
-
 impl FieldRequirement {
     fn holds(&self, object: &Stored) -> bool {
         let value = match self.path.as_str() {
@@ -78,95 +59,84 @@ impl FieldRequirement {
     }
 }
 
-fn parse_labels(text: &str) -> Result<Vec<Requirement>, Refusal> {
-    let mut requirements = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let end = end_of_requirement(rest);
-        requirements.push(parse_requirement(rest[..end].trim(), text)?);
-        rest = rest[end..].strip_prefix(',').unwrap_or("").trim();
-    }
-    Ok(requirements)
-}
-
-/// The comma that ends a requirement is the first one outside of parentheses.
-fn end_of_requirement(text: &str) -> usize {
-    let mut depth = 0_usize;
-    for (index, character) in text.char_indices() {
-        match character {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => return index,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-fn parse_requirement(text: &str, whole: &str) -> Result<Requirement, Refusal> {
-    let fault =
-        || Refusal::bad_request(format!("unable to parse requirement: invalid label selector {whole:?}"));
-    let requirement = if let Some(key) = text.strip_prefix('!') {
-        Requirement::DoesNotExist(key.trim().to_owned())
-    } else if let Some((key, values)) = text.split_once('(') {
-        let values = values.strip_suffix(')').ok_or_else(fault)?;
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
-        match key.split_whitespace().collect::<Vec<_>>().as_slice() {
-            [key, "in"] => Requirement::In((*key).to_owned(), values),
-            [key, "notin"] => Requirement::NotIn((*key).to_owned(), values),
-            _ => return Err(fault()),
-        }
-    } else if let Some((key, value)) = text.split_once("!=") {
-        Requirement::NotIn(key.trim().to_owned(), vec![value.trim().to_owned()])
-    } else if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        Requirement::In(key.trim().to_owned(), vec![value.trim().to_owned()])
-    } else if let Some((key, bound)) = text.split_once('>') {
-        Requirement::GreaterThan(key.trim().to_owned(), bound.trim().parse().map_err(|_| fault())?)
-    } else if let Some((key, bound)) = text.split_once('<') {
-        Requirement::LessThan(key.trim().to_owned(), bound.trim().parse().map_err(|_| fault())?)
-    } else {
-        Requirement::Exists(text.to_owned())
-    };
-    if requirement.is_well_formed() { Ok(requirement) } else { Err(fault()) }
-}
-
-impl Requirement {
-    fn is_well_formed(&self) -> bool {
-        use prewarm_api::schema::matches;
-        use prewarm_api::selector::{LABEL_KEY_PATTERN, LABEL_VALUE_PATTERN};
-        let (key, values) = match self {
-            Self::In(key, values) | Self::NotIn(key, values) => (key, values.as_slice()),
-            Self::Exists(key)
-            | Self::DoesNotExist(key)
-            | Self::GreaterThan(key, _)
-            | Self::LessThan(key, _) => (key, [].as_slice()),
-        };
-        matches(LABEL_KEY_PATTERN, key) && values.iter().all(|value| matches(LABEL_VALUE_PATTERN, value))
-    }
-}
-
 fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>, Refusal> {
-    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    parts.map(|part| parse_field(part, text, resource)).collect()
+    let terms = split_unescaped(text);
+    let terms = terms.iter().filter(|term| !term.is_empty());
+    terms.map(|term| parse_field(term, text, resource)).collect()
 }
 
-fn parse_field(part: &str, whole: &str, resource: &Resource) -> Result<FieldRequirement, Refusal> {
-    let split = |operator: &str, is_equal: bool| {
-        part.split_once(operator).map(|(path, value)| FieldRequirement {
-            path: path.to_owned(),
-            value: value.to_owned(),
-            is_equal,
-        })
-    };
-    let requirement = split("!=", false).or_else(|| split("==", true)).or_else(|| split("=", true));
-    let requirement = requirement.ok_or_else(|| {
-        Refusal::bad_request(format!("invalid field selector: {whole:?}: can't understand {part:?}"))
-    })?;
-    let path = &requirement.path;
-    let is_known =
-        matches!(path.as_str(), "metadata.name" | "metadata.namespace") || resource.selectable.contains(path);
-    if !is_known {
-        return Err(Refusal::bad_request(format!("field label not supported: {path}")));
+/// Splits at commas; a backslash before one takes its meaning away.
+fn split_unescaped(text: &str) -> Vec<String> {
+    let mut terms = vec![String::new()];
+    let mut is_escaped = false;
+    for character in text.chars() {
+        match character {
+            ',' if !is_escaped => terms.push(String::new()),
+            other => terms.last_mut().expect("there is always a term").push(other),
+        }
+        is_escaped = character == '\\' && !is_escaped;
     }
-    Ok(requirement)
+    terms
+}
+
+fn parse_field(term: &str, whole: &str, resource: &Resource) -> Result<FieldRequirement, Refusal> {
+    let place = term.find("!=").into_iter().chain(term.find('=')).min();
+    let Some((path, rest)) = place.and_then(|place| term.split_at_checked(place)) else {
+        return Err(Refusal::bad_request(format!("invalid selector: '{whole}'; can't understand '{term}'")));
+    };
+    let value = rest.strip_prefix("!=").or(rest.strip_prefix("==")).or(rest.strip_prefix('='));
+    check_field(path, resource)?;
+    Ok(FieldRequirement {
+        path: path.to_owned(),
+        value: unescape(value.unwrap_or_default()),
+        is_equal: !rest.starts_with("!="),
+    })
+}
+
+fn unescape(value: &str) -> String {
+    let mut characters = value.chars();
+    let mut plain = String::with_capacity(value.len());
+    while let Some(character) = characters.next() {
+        plain.extend(if character == '\\' { characters.next() } else { Some(character) });
+    }
+    plain
+}
+
+fn check_field(path: &str, resource: &Resource) -> Result<(), Refusal> {
+    if matches!(path, "metadata.name" | "metadata.namespace")
+        || resource.selectable.iter().any(|one| one.name == path)
+    {
+        return Ok(());
+    }
+    let message = if resource.kind == "Job" && !resource.is_custom {
+        format!("field label {path:?} not supported for Job")
+    } else if resource.is_custom || !resource.selectable.is_empty() {
+        format!("field label not supported: {path}")
+    } else {
+        format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    };
+    Err(Refusal::bad_request(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_behind_a_backslash_belongs_to_the_value() {
+        let resource = crate::resource::built_in().remove(0);
+        let selector = Selector::parse("", r"metadata.name=a\,b,metadata.namespace!=c", &resource).unwrap();
+        let found: Vec<(&str, bool)> =
+            selector.fields.iter().map(|field| (field.value.as_str(), field.is_equal)).collect();
+        assert_eq!(found, [("a,b", true), ("c", false)]);
+    }
+
+    #[test]
+    fn places_without_a_value_count_as_the_empty_value() {
+        for (text, wanted) in [("()", vec![""]), ("(,)", vec![""]), ("(1,,2)", vec!["", "1", "2"])] {
+            let parsed = labels::parse(&format!("n in {text}")).unwrap();
+            let wanted = wanted.into_iter().map(str::to_owned).collect();
+            assert_eq!(parsed, [Requirement::In("n".to_owned(), wanted)], "{text}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -23,6 +24,8 @@ pub struct State {
     /// The kinds there are.
     pub resources: Resources,
     revision: u64,
+    /// The last revision of which every watcher was told, for bookmarks.
+    progress: Arc<AtomicU64>,
     shelves: BTreeMap<ResourceId, Shelf>,
     /// Which objects name an owner, by its UID.
     owned: BTreeMap<String, BTreeSet<(ResourceId, Key)>>,
@@ -39,6 +42,7 @@ impl State {
             resources: Resources::default(),
             // Revision 0 means "any" to clients, and 1 is what an empty etcd has.
             revision: 1,
+            progress: Arc::new(AtomicU64::new(1)),
             shelves: BTreeMap::new(),
             owned: BTreeMap::new(),
             serialised: 0,
@@ -71,6 +75,11 @@ impl State {
         self.revision
     }
 
+    /// The last revision of which every watcher was told; it goes on by itself.
+    pub fn progress(&self) -> Arc<AtomicU64> {
+        self.progress.clone()
+    }
+
     /// The revision of the next write.
     pub fn next_revision(&mut self) -> u64 {
         self.revision += 1;
@@ -98,9 +107,10 @@ impl State {
         let old = self.shelf(resource)?.get(&object.key).cloned();
         self.forget_owners(resource, old.as_deref());
         for owner in &object.owners {
-            self.owned.entry(owner.clone()).or_default().insert((id_of(resource), object.key.clone()));
+            self.owned.entry(owner.uid.clone()).or_default().insert((id_of(resource), object.key.clone()));
         }
         self.shelf_mut(resource)?.put(object);
+        self.progress.store(self.revision, Ordering::Release);
         Ok(())
     }
 
@@ -109,7 +119,13 @@ impl State {
         let old = self.shelf(resource)?.get(&last.key).cloned();
         self.forget_owners(resource, old.as_deref());
         self.shelf_mut(resource)?.remove(last);
+        self.progress.store(self.revision, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether any object names an owner.
+    pub fn is_owner(&self, uid: &str) -> bool {
+        self.owned.contains_key(uid)
     }
 
     /// The objects that name an owner.
@@ -121,10 +137,10 @@ impl State {
         let Some(old) = old else { return };
         let entry = (id_of(resource), old.key.clone());
         for owner in &old.owners {
-            if let Some(objects) = self.owned.get_mut(owner) {
+            if let Some(objects) = self.owned.get_mut(&owner.uid) {
                 objects.remove(&entry);
                 if objects.is_empty() {
-                    self.owned.remove(owner);
+                    self.owned.remove(&owner.uid);
                 }
             }
         }

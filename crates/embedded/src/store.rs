@@ -5,13 +5,17 @@
 
 mod history;
 mod object;
+#[cfg(test)]
+mod tests;
+mod view;
 mod watchers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use history::{Change, ChangeKind, TooOld};
-pub use object::{Key, Stored};
+pub use history::{Change, ChangeKind, TooOld, line};
+pub use object::{FOREGROUND, Key, Owner, Stored};
+pub use view::View;
 pub use watchers::{Interest, Subscription};
 
 use crate::options::Options;
@@ -41,14 +45,19 @@ impl Shelf {
         self.objects.get(key)
     }
 
-    /// All objects, sorted by namespace and name.
-    pub fn objects(&self) -> impl Iterator<Item = &Arc<Stored>> {
-        self.objects.values()
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// The objects of the present.
+    pub fn present(&self) -> View<'_> {
+        View::new(&self.objects, BTreeMap::new())
     }
 
     /// The objects as they were at a revision.
-    pub fn at(&self, revision: u64) -> Result<BTreeMap<Key, Arc<Stored>>, TooOld> {
-        self.history.undo(self.objects.clone(), revision)
+    pub fn at(&self, revision: u64) -> Result<View<'_>, TooOld> {
+        Ok(View::new(&self.objects, self.history.undone(revision)?))
     }
 
     /// Stores an object and tells everyone who watches.

@@ -6,20 +6,25 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::people::EventView;
+use crate::refusal::Refusal;
 use crate::resource::Resource;
 use crate::selector::Selector;
-use crate::store::{Change, ChangeKind, Stored, Subscription};
+use crate::store::{Change, ChangeKind, Stored, Subscription, line};
 
 /// How often a watch that asked for it hears how far the server is.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
+/// A last bookmark comes this long before the end, so that the client knows from where to go on.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// How long a watch lasts if the client does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(40);
 
@@ -42,6 +47,8 @@ pub struct Plan {
     pub timeout: Option<Duration>,
     /// The revision up to which everything is known at the start.
     pub revision: u64,
+    /// The last revision of which every watcher was told.
+    pub progress: Arc<AtomicU64>,
     /// What is told from then on.
     pub subscription: Subscription,
 }
@@ -49,58 +56,66 @@ pub struct Plan {
 /// The lines of a watch.
 #[derive(Debug)]
 pub struct WatchStream {
-    resource: Arc<Resource>,
     api_version: String,
+    kind: String,
     selector: Selector,
-    waiting: VecDeque<Bytes>,
-    subscription: Subscription,
+    waiting: VecDeque<Waiting>,
+    changes: Option<mpsc::Receiver<Arc<Change>>>,
     bookmarks: Option<Pin<Box<Sleep>>>,
     end: Pin<Box<Sleep>>,
-    revision: u64,
-    is_over: bool,
+    /// Nothing up to this revision is sent, except what was there at the start.
+    after: u64,
+    progress: Arc<AtomicU64>,
     view: Option<EventView>,
+}
+
+/// What is still to be sent before anything that happens. Lines are made when they are read, so that a long list does
+/// not stand in memory twice.
+#[derive(Debug)]
+enum Waiting {
+    Object(Arc<Stored>),
+    EndOfInitial,
+    Change(Arc<Change>),
+    Line(Bytes),
 }
 
 impl WatchStream {
     /// Begins to watch.
     pub fn new(plan: Plan) -> Self {
-        let Plan {
-            resource,
-            version,
-            selector,
-            initial,
-            marks_end_of_initial,
-            bookmarks,
-            timeout,
-            revision,
-            ..
-        } = plan;
-        let mut subscription = plan.subscription;
-        let missed = std::mem::take(&mut subscription.missed);
-        let mut stream = Self {
-            api_version: resource.api_version(&version),
-            resource,
-            selector,
-            waiting: VecDeque::new(),
-            subscription,
-            bookmarks: bookmarks.then(|| Box::pin(sleep_until(Instant::now() + BOOKMARK_INTERVAL))),
-            end: Box::pin(sleep_until(Instant::now() + timeout.unwrap_or(DEFAULT_TIMEOUT))),
-            revision,
-            is_over: false,
+        let Subscription { missed, changes } = plan.subscription;
+        let mut waiting: VecDeque<Waiting> = plan.initial.into_iter().map(Waiting::Object).collect();
+        waiting.extend(plan.marks_end_of_initial.then_some(Waiting::EndOfInitial));
+        waiting.extend(missed.into_iter().map(Waiting::Change));
+        let end = Instant::now() + plan.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        Self {
+            api_version: plan.resource.api_version(&plan.version),
+            kind: plan.resource.kind.clone(),
+            selector: plan.selector,
+            waiting,
+            changes: Some(changes),
+            bookmarks: plan.bookmarks.then(|| Box::pin(sleep_until(next_bookmark(end)))),
+            end: Box::pin(sleep_until(end)),
+            after: plan.revision,
+            progress: plan.progress,
             view: None,
-        };
-        for object in initial {
-            let line = stream.object_line(&object);
-            stream.waiting.push_back(line);
         }
-        if marks_end_of_initial {
-            let line = stream.bookmark(true);
-            stream.waiting.push_back(line);
+    }
+
+    /// A watch that says one thing only: why there is none. Clients expect it here and not as the answer's code.
+    pub fn refused(refusal: &Refusal) -> Self {
+        let event = json!({ "type": "ERROR", "object": refusal.to_status() });
+        Self {
+            api_version: String::new(),
+            kind: String::new(),
+            selector: Selector::default(),
+            waiting: [Waiting::Line(format!("{event}\n").into())].into(),
+            changes: None,
+            bookmarks: None,
+            end: Box::pin(sleep_until(Instant::now())),
+            after: 0,
+            progress: Arc::default(),
+            view: None,
         }
-        for change in missed {
-            stream.take(&change);
-        }
-        stream
     }
 
     /// The same watch for a client that wants its objects in another form.
@@ -110,74 +125,88 @@ impl WatchStream {
 
     /// The next line; none when the watch is over.
     pub fn poll_line(&mut self, ctx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        loop {
-            if let Some(line) = self.waiting.pop_front() {
-                let line = match &mut self.view {
-                    Some(view) => view.line(line),
-                    None => line,
-                };
+        self.poll_plain_line(ctx).map(|line| match (&mut self.view, line) {
+            (Some(view), Some(line)) => Some(view.line(line)),
+            (_, line) => line,
+        })
+    }
+
+    fn poll_plain_line(&mut self, ctx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        while let Some(waiting) = self.waiting.pop_front() {
+            if let Some(line) = self.line(waiting) {
                 return Poll::Ready(Some(line));
             }
-            if self.is_over {
-                return Poll::Ready(None);
+        }
+        loop {
+            // Asked first: a watch on which there is always something to tell would never end.
+            if self.end.as_mut().poll(ctx).is_ready() {
+                self.changes = None;
             }
-            match self.subscription.changes.poll_recv(ctx) {
+            // Read before the changes, so that whatever it counts is already among them.
+            let progress = self.progress.load(Ordering::Acquire);
+            let Some(changes) = &mut self.changes else { return Poll::Ready(None) };
+            match changes.poll_recv(ctx) {
                 Poll::Ready(Some(change)) => {
-                    self.take(&change);
+                    if let Some(line) = self.change_line(&change) {
+                        return Poll::Ready(Some(line));
+                    }
                     continue;
                 }
                 Poll::Ready(None) => {
-                    self.is_over = true;
-                    continue;
+                    self.changes = None;
+                    return Poll::Ready(None);
                 }
                 Poll::Pending => {}
-            }
-            if self.end.as_mut().poll(ctx).is_ready() {
-                self.is_over = true;
-                continue;
             }
             let Some(timer) = &mut self.bookmarks else { return Poll::Pending };
             if timer.as_mut().poll(ctx).is_pending() {
                 return Poll::Pending;
             }
-            timer.as_mut().reset(Instant::now() + BOOKMARK_INTERVAL);
-            let line = self.bookmark(false);
-            self.waiting.push_back(line);
+            timer.as_mut().reset(next_bookmark(self.end.deadline()));
+            return Poll::Ready(Some(self.bookmark(progress.max(self.after), false)));
+        }
+    }
+
+    fn line(&self, waiting: Waiting) -> Option<Bytes> {
+        match waiting {
+            Waiting::Object(object) => Some(line(ChangeKind::Added, &object, &self.api_version, &self.kind)),
+            Waiting::EndOfInitial => Some(self.bookmark(self.after, true)),
+            Waiting::Change(change) => self.change_line(&change),
+            Waiting::Line(line) => Some(line),
         }
     }
 
     /// Shows a change as this watcher sees it: an object that no longer matches is gone for it.
-    fn take(&mut self, change: &Change) {
-        self.revision = change.object.revision;
+    fn change_line(&self, change: &Change) -> Option<Bytes> {
+        if change.object.revision <= self.after {
+            return None;
+        }
         let is_meant = change.kind != ChangeKind::Deleted && self.selector.matches(&change.object);
         let was_meant = change.previous.as_ref().is_some_and(|previous| self.selector.matches(previous));
         let kind = match (was_meant, is_meant) {
-            (false, false) => return,
+            (false, false) => return None,
             (false, true) => ChangeKind::Added,
             (true, true) => ChangeKind::Modified,
             (true, false) => ChangeKind::Deleted,
         };
-        self.waiting.push_back(change.line(kind, &self.api_version, &self.resource.kind));
+        Some(change.line(kind, &self.api_version, &self.kind))
     }
 
-    fn object_line(&self, object: &Stored) -> Bytes {
-        let text = object.text(&self.api_version, &self.resource.kind);
-        let mut line = Vec::with_capacity(text.len() + 32);
-        line.extend_from_slice(b"{\"type\":\"ADDED\",\"object\":");
-        line.extend_from_slice(&text);
-        line.extend_from_slice(b"}\n");
-        line.into()
-    }
-
-    fn bookmark(&self, ends_initial: bool) -> Bytes {
-        let mut metadata = json!({ "resourceVersion": self.revision.to_string(), "creationTimestamp": null });
+    fn bookmark(&self, revision: u64, ends_initial: bool) -> Bytes {
+        let mut metadata = json!({ "resourceVersion": revision.to_string() });
         if ends_initial {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }
-        let object =
-            json!({ "apiVersion": self.api_version, "kind": self.resource.kind, "metadata": metadata });
-        let mut line = json!({ "type": "BOOKMARK", "object": object }).to_string();
-        line.push('\n');
-        line.into()
+        let object = json!({ "kind": self.kind, "apiVersion": self.api_version, "metadata": metadata });
+        format!("{}\n", json!({ "type": "BOOKMARK", "object": object })).into()
+    }
+}
+
+fn next_bookmark(end: Instant) -> Instant {
+    let now = Instant::now();
+    let regular = now + BOOKMARK_INTERVAL;
+    match end.checked_sub(LAST_BOOKMARK) {
+        Some(last) if last > now => regular.min(last),
+        _ => regular,
     }
 }

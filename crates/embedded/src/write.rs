@@ -10,6 +10,7 @@ mod delete;
 mod metadata;
 mod update;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -27,6 +28,8 @@ pub use update::Part;
 pub struct Writer<'a> {
     state: &'a mut State,
     now: Timestamp,
+    /// What is still to be looked at because of what was written.
+    todo: VecDeque<collect::Follow>,
 }
 
 /// What a write made.
@@ -56,7 +59,7 @@ pub struct Manner<'a> {
 impl<'a> Writer<'a> {
     /// Writes to a state at a time.
     pub fn new(state: &'a mut State, now: Timestamp) -> Self {
-        Self { state, now }
+        Self { state, now, todo: VecDeque::new() }
     }
 
     /// The time as it stands in objects.
@@ -75,7 +78,7 @@ impl<'a> Writer<'a> {
         if !dry_run {
             object["metadata"]["resourceVersion"] = revision.to_string().into();
         }
-        let stored = Arc::new(Stored::new(object, revision, &resource.selectable));
+        let stored = Arc::new(Stored::new(&object, revision, &resource.selectable));
         self.state.serialised += 1;
         let limit = self.state.options.max_object_bytes;
         if stored.body.len() > limit {

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::decode::Decoded;
-use super::{Answer, patch};
+use super::{Answer, options, patch};
 use crate::people::View;
 use crate::read;
 use crate::refusal::{Cause, Refusal};
@@ -15,7 +15,7 @@ use crate::resource::Resource;
 use crate::server::{Server, Whole};
 use crate::store::{Key, Stored};
 use crate::watch::WatchStream;
-use crate::write::{DeleteOptions, Deleted, Manner, Part, Propagation, Writer, Written};
+use crate::write::{DeleteOptions, Deleted, Manner, Part, Writer, Written};
 
 /// A request to a resource.
 pub(super) struct Verbs<'a> {
@@ -84,22 +84,14 @@ impl<'a> Verbs<'a> {
 
     /// GET: one object, a list, or a watch.
     pub(super) fn read(&self) -> Result<Answer, Refusal> {
-        if self.query.watch {
-            let plan = match read::watch(&mut self.server.lock(), &self.resource, &self.target, &self.query) {
-                Ok(plan) => plan,
-                // A real server says so in the watch, and clients that find it elsewhere ask again forever.
-                Err(refusal) if refusal.reason == "Expired" => {
-                    let line = json!({ "type": "ERROR", "object": refusal.to_status() });
-                    return Ok(Answer::text(StatusCode::OK, format!("{line}\n").into()));
-                }
-                Err(refusal) => return Err(refusal),
-            };
-            let stream = WatchStream::new(plan).seen_through(self.view.events());
-            return Ok(Answer::watch(stream));
-        }
         if self.target.name.is_some() {
-            let object = self.server.lock().object(&self.resource, &self.key()?)?;
+            let object = read::get(&self.server.lock(), &self.resource, &self.key()?, &self.query)?;
             return Ok(self.object(StatusCode::OK, &object));
+        }
+        if self.query.watch {
+            let plan = read::watch(&mut self.server.lock(), &self.resource, &self.target, &self.query)?;
+            let stream = plan.map_or_else(|refusal| WatchStream::refused(&refusal), WatchStream::new);
+            return Ok(Answer::watch(stream.seen_through(self.view.events())));
         }
         let page = read::list(&self.server.lock(), &self.resource, &self.target, &self.query)?;
         Ok(Answer::text(StatusCode::OK, self.view.list(&page)))
@@ -177,7 +169,7 @@ impl<'a> Verbs<'a> {
         drop(state);
         Ok(match &deleted {
             Deleted::Waiting(object) => self.object(StatusCode::OK, object),
-            Deleted::Gone(object) if !self.resource.is_custom && self.resource.kind == "Pod" => {
+            Deleted::Gone(object) if self.resource.shows_what_is_gone() => {
                 self.object(StatusCode::OK, object)
             }
             Deleted::Gone(object) => Answer::json(StatusCode::OK, &self.success(object)),
@@ -185,6 +177,11 @@ impl<'a> Verbs<'a> {
     }
 
     fn delete_collection(&self, options: &DeleteOptions) -> Result<Answer, Refusal> {
+        // Not across namespaces, and not whole namespaces at once.
+        let is_too_wide = self.resource.namespaced && self.target.namespace.is_none();
+        if is_too_wide || (self.resource.group.is_empty() && self.resource.plural == "namespaces") {
+            return Err(Refusal::method_not_allowed());
+        }
         let now = self.server.clock.now();
         let mut state = self.server.lock();
         let page = read::list(&state, &self.resource, &self.target, &self.query)?;
@@ -284,33 +281,9 @@ impl<'a> Verbs<'a> {
         Ok(())
     }
 
-    /// How to delete, from the body and the query; the query wins.
     fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
-        let body = if self.request.body().is_empty() { json!({}) } else { patch::json(self.request)?.value };
-        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        let policy = self.query.propagation_policy.clone().or_else(|| text(&body["propagationPolicy"]));
-        let propagation = match policy.as_deref() {
-            None | Some("Background") => Propagation::Background,
-            Some("Foreground") => Propagation::Foreground,
-            Some("Orphan") => Propagation::Orphan,
-            Some(other) => {
-                return Err(Refusal::bad_request(format!(
-                    "DeleteOptions is invalid: propagationPolicy: Unsupported value: {other:?}: supported values: \
-                     \"Foreground\", \"Background\", \"Orphan\", \"nil\""
-                )));
-            }
-        };
-        let is_orphaning = body["orphanDependents"] == true;
-        let dry_run = body["dryRun"].as_array().is_some_and(|list| list.iter().any(|one| one == "All"));
-        Ok(DeleteOptions {
-            propagation: if is_orphaning { Propagation::Orphan } else { propagation },
-            grace_period_seconds: self
-                .query
-                .grace_period_seconds
-                .or_else(|| body["gracePeriodSeconds"].as_u64()),
-            uid: text(&body["preconditions"]["uid"]),
-            resource_version: text(&body["preconditions"]["resourceVersion"]),
-            dry_run: self.query.dry_run || dry_run,
-        })
+        let has_body = !self.request.body().is_empty();
+        let body = has_body.then(|| patch::json(self.request)).transpose()?;
+        options::parse(body.map(|body| body.value).as_ref(), &self.query)
     }
 }

@@ -203,7 +203,13 @@ impl<'a> Read<'a> {
         if !group.is_empty() {
             details["group"] = group.as_str().into();
         }
-        Refusal { code: 404, reason: "NotFound", message: format!("{qualified} {name:?} not found"), details }
+        Refusal {
+            code: 404,
+            reason: "NotFound",
+            message: format!("{qualified} {name:?} not found"),
+            details,
+            continue_token: String::new(),
+        }
     }
 }
 

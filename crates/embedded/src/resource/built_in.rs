@@ -1,6 +1,6 @@
 //! The built-in kinds that our programs touch. Adding one is one line.
 
-use super::{Resource, Version};
+use super::{Resource, Selectable, Version};
 
 /// What a kind has, besides its names.
 #[derive(Clone, Copy)]
@@ -27,14 +27,14 @@ use Scope::{Cluster, Namespaced};
 
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, Scope, Parts, &'static str);
 
-/// Group, version, kind, plural, short names, scope, parts, selectable fields.
+/// Group, version, kind, plural, short names, scope, parts, selectable fields (`name:path=value when absent`).
 #[rustfmt::skip]
 const TABLE: [Row; 26] = [
     ("", "v1", "ConfigMap", "configmaps", "cm", Namespaced, Whole, ""),
-    ("", "v1", "Event", "events", "ev", Namespaced, Whole, "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type"),
+    ("", "v1", "Event", "events", "ev", Namespaced, Whole, "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source:source.component type"),
     ("", "v1", "Namespace", "namespaces", "ns", Cluster, Status, "status.phase"),
-    ("", "v1", "Node", "nodes", "no", Cluster, Status, "spec.unschedulable"),
-    ("", "v1", "Pod", "pods", "po", Namespaced, SpecAndStatus, "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.nominatedNodeName"),
+    ("", "v1", "Node", "nodes", "no", Cluster, Status, "spec.unschedulable=false"),
+    ("", "v1", "Pod", "pods", "po", Namespaced, SpecAndStatus, "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork=false status.phase status.podIP status.nominatedNodeName"),
     ("", "v1", "Secret", "secrets", "", Namespaced, Whole, "type"),
     ("", "v1", "Service", "services", "svc", Namespaced, Status, "spec.clusterIP spec.type"),
     ("", "v1", "ServiceAccount", "serviceaccounts", "sa", Namespaced, Whole, ""),
@@ -44,7 +44,7 @@ const TABLE: [Row; 26] = [
     ("apps", "v1", "ControllerRevision", "controllerrevisions", "", Namespaced, Whole, ""),
     ("apps", "v1", "DaemonSet", "daemonsets", "ds", Namespaced, SpecAndStatus, ""),
     ("apps", "v1", "Deployment", "deployments", "deploy", Namespaced, SpecAndStatus, ""),
-    ("apps", "v1", "ReplicaSet", "replicasets", "rs", Namespaced, SpecAndStatus, "status.replicas"),
+    ("apps", "v1", "ReplicaSet", "replicasets", "rs", Namespaced, SpecAndStatus, ""),
     ("apps", "v1", "StatefulSet", "statefulsets", "sts", Namespaced, SpecAndStatus, ""),
     ("batch", "v1", "CronJob", "cronjobs", "cj", Namespaced, SpecAndStatus, ""),
     ("batch", "v1", "Job", "jobs", "", Namespaced, SpecAndStatus, "status.successful"),
@@ -76,9 +76,15 @@ fn resource(row: &Row) -> Resource {
         namespaced: matches!(scope, Namespaced),
         has_status: matches!(parts, Status | SpecAndStatus),
         has_generation: matches!(parts, Spec | SpecAndStatus),
-        selectable: words(selectable),
+        selectable: selectable.split_whitespace().map(parse_selectable).collect(),
         versions: vec![Version { name: version.to_owned(), schema: None, source: None, columns: Vec::new() }],
         rules: Vec::new(),
         is_custom: false,
     }
+}
+
+fn parse_selectable(text: &'static str) -> Selectable {
+    let (text, absent) = text.split_once('=').unwrap_or((text, ""));
+    let (name, path) = text.split_once(':').unwrap_or((text, text));
+    Selectable { name: name.to_owned(), path: path.to_owned(), absent }
 }

@@ -6,7 +6,7 @@ use prewarm_api::rule;
 use prewarm_api::schema::{CompileError, Schema};
 use serde_json::{Value, json};
 
-use super::{Column, Resource, Version};
+use super::{Column, Resource, Selectable, Version};
 
 /// The kind that a definition describes. All versions are served from one store, as with conversion `None`.
 pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
@@ -80,14 +80,14 @@ fn columns(version: &Value) -> Vec<Column> {
     columns.iter().map(column).collect()
 }
 
-fn selectable(served: &[&Value]) -> Vec<String> {
+fn selectable(served: &[&Value]) -> Vec<Selectable> {
     let fields =
         served.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten());
     let mut paths: Vec<String> =
         fields.map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned()).collect();
     paths.sort();
     paths.dedup();
-    paths
+    paths.into_iter().map(|path| Selectable { name: path.clone(), path, absent: "" }).collect()
 }
 
 /// Kubernetes' order of versions: stable before beta before alpha, newer before older.

@@ -1,11 +1,12 @@
 //! The changes that a resource remembers: to resume watches, and to list as of an earlier revision.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
-use super::{Key, Stored};
+use super::Stored;
+use super::view::Overlay;
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +28,8 @@ pub struct Change {
     pub object: Arc<Stored>,
     /// The object before it.
     pub previous: Option<Arc<Stored>>,
-    /// The line that watchers get, by what they see and in which version, each made once.
-    lines: [OnceLock<Vec<(String, Bytes)>>; 3],
+    /// The lines that watchers get, by what they see; each is made once.
+    lines: [OnceLock<(String, Bytes)>; 3],
 }
 
 /// The history does not go back far enough.
@@ -57,21 +58,26 @@ impl Change {
     /// The line for watchers that see this change as `kind`, in one version. The first watcher's version is kept;
     /// others, which are rare, are made as they come.
     pub fn line(&self, kind: ChangeKind, api_version: &str, object_kind: &str) -> Bytes {
-        let made = self.lines[kind as usize].get_or_init(|| {
-            vec![(api_version.to_owned(), line(kind, &self.object, api_version, object_kind))]
-        });
-        match made.iter().find(|(version, _)| version == api_version) {
-            Some((_, line)) => line.clone(),
-            None => line(kind, &self.object, api_version, object_kind),
-        }
+        let make = || match &self.previous {
+            // Who no longer sees an object is shown what it was when it was last seen.
+            Some(previous) if kind == ChangeKind::Deleted && self.kind != ChangeKind::Deleted => {
+                line(kind, &previous.at_revision(self.object.revision), api_version, object_kind)
+            }
+            _ => line(kind, &self.object, api_version, object_kind),
+        };
+        let (version, line) = self.lines[kind as usize].get_or_init(|| (api_version.to_owned(), make()));
+        if version == api_version { line.clone() } else { make() }
     }
 
+    /// What it holds in memory. The object before it is mostly that of another change too; counting it again pays for
+    /// the lines.
     fn bytes(&self) -> usize {
         self.previous.as_ref().map_or(0, |previous| previous.body.len()) + self.object.body.len()
     }
 }
 
-fn line(kind: ChangeKind, object: &Stored, api_version: &str, object_kind: &str) -> Bytes {
+/// A line of a watch.
+pub fn line(kind: ChangeKind, object: &Stored, api_version: &str, object_kind: &str) -> Bytes {
     let mut line = BytesMut::with_capacity(object.body.len() + 128);
     line.put_slice(b"{\"type\":\"");
     line.put_slice(kind.as_str().as_bytes());
@@ -114,20 +120,11 @@ impl History {
         Ok(self.changes.range(first..).cloned().collect())
     }
 
-    /// The objects as they were at a revision, from those of the present.
-    pub(super) fn undo(
-        &self,
-        mut objects: BTreeMap<Key, Arc<Stored>>,
-        revision: u64,
-    ) -> Result<BTreeMap<Key, Arc<Stored>>, TooOld> {
+    /// What each object that changed after a revision was at that revision.
+    pub(super) fn undone(&self, revision: u64) -> Result<Overlay<'_>, TooOld> {
         self.check(revision)?;
-        for change in self.changes.iter().rev().take_while(|change| change.object.revision > revision) {
-            match &change.previous {
-                Some(previous) => objects.insert(change.object.key.clone(), previous.clone()),
-                None => objects.remove(&change.object.key),
-            };
-        }
-        Ok(objects)
+        let later = self.changes.iter().rev().take_while(|change| change.object.revision > revision);
+        Ok(later.map(|change| (&change.object.key, change.previous.as_ref())).collect())
     }
 
     fn check(&self, revision: u64) -> Result<(), TooOld> {

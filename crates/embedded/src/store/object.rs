@@ -1,17 +1,56 @@
 //! One stored object.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
 
+use crate::resource::Selectable;
+
+/// Finalizer of an owner that waits for what it owns.
+pub const FOREGROUND: &str = "foregroundDeletion";
+
 /// Namespace and name; the namespace is empty for objects of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Namespace, or empty.
     pub namespace: String,
     /// Name.
     pub name: String,
+}
+
+impl Ord for Key {
+    /// The order of etcd, which compares `namespace/name`: `a-b/x` stands before `a/x`, because `-` is before `/`.
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.namespace == other.namespace {
+            return self.name.cmp(&other.name);
+        }
+        let namespace = |key: &Self| key.namespace.bytes().chain([b'/']).collect::<Vec<u8>>();
+        namespace(self).cmp(&namespace(other))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What an object says about one of its owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Group and version of its kind.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Whether it waits for the object when it is deleted in the foreground.
+    pub blocks: bool,
 }
 
 /// An object as text, with what selectors and the garbage collector read.
@@ -27,30 +66,49 @@ pub struct Stored {
     pub labels: BTreeMap<String, String>,
     /// The values of its selectable fields.
     pub fields: BTreeMap<String, String>,
-    /// UIDs of its owners.
-    pub owners: Vec<String>,
+    /// Its owners.
+    pub owners: Vec<Owner>,
+    /// Whether it is on its way out.
+    pub is_terminating: bool,
+    /// Whether it is on its way out and waits for what it owns.
+    pub waits_for_dependents: bool,
     /// The object as JSON without `apiVersion` and `kind`: everything after the opening brace.
     pub body: Bytes,
+    /// Where in the body the value of `metadata` stands.
+    metadata: Range<usize>,
 }
 
 impl Stored {
     /// Takes an object as it will be read back; `selectable` are the fields that selectors may name.
-    pub fn new(object: Value, revision: u64, selectable: &[String]) -> Self {
+    pub fn new(object: &Value, revision: u64, selectable: &[Selectable]) -> Self {
         let metadata = &object["metadata"];
-        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        let text = |field: &str| word(&metadata[field]);
         let labels = metadata["labels"].as_object().into_iter().flatten();
-        let labels =
-            labels.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()));
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let finalizers = metadata["finalizers"].as_array();
+        let is_terminating = !metadata["deletionTimestamp"].is_null();
+        let (body, place) = body(object);
         Self {
             key: Key { namespace: text("namespace"), name: text("name") },
             uid: text("uid"),
             revision,
-            labels: labels.collect(),
-            fields: selectable.iter().map(|path| (path.clone(), field(&object, path))).collect(),
-            owners: owners.filter_map(|owner| owner["uid"].as_str()).map(str::to_owned).collect(),
-            body: body(object),
+            labels: labels.map(|(name, value)| (name.clone(), word(value))).collect(),
+            fields: selectable.iter().map(|one| (one.name.clone(), field(object, one))).collect(),
+            owners: owners.map(Owner::new).collect(),
+            is_terminating,
+            waits_for_dependents: is_terminating
+                && finalizers.is_some_and(|list| list.iter().any(|one| one == FOREGROUND)),
+            body,
+            metadata: place,
         }
+    }
+
+    /// The same object under another revision, as a watcher gets to see one that is gone.
+    pub fn at_revision(&self, revision: u64) -> Self {
+        let mut object = self.value();
+        object["metadata"]["resourceVersion"] = revision.to_string().into();
+        let (body, metadata) = body(&object);
+        Self { revision, body, metadata, ..self.clone() }
     }
 
     /// The object as a value, without `apiVersion` and `kind`.
@@ -59,6 +117,11 @@ impl Stored {
         text.push(b'{');
         text.extend_from_slice(&self.body);
         serde_json::from_slice(&text).expect("stored text was made from a value")
+    }
+
+    /// The text of its metadata.
+    pub fn metadata(&self) -> &[u8] {
+        &self.body[self.metadata.clone()]
     }
 
     /// Writes the object in a version.
@@ -79,21 +142,50 @@ impl Stored {
     }
 }
 
-/// A field as selectors see it; what is not there is empty.
-fn field(object: &Value, path: &str) -> String {
-    let value = path.split('.').try_fold(object, |value, name| value.get(name));
+impl Owner {
+    fn new(reference: &Value) -> Self {
+        Self {
+            api_version: word(&reference["apiVersion"]),
+            kind: word(&reference["kind"]),
+            name: word(&reference["name"]),
+            uid: word(&reference["uid"]),
+            blocks: reference["blockOwnerDeletion"] == true,
+        }
+    }
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// A field as selectors see it.
+fn field(object: &Value, selectable: &Selectable) -> String {
+    let value = selectable.path.split('.').try_fold(object, |value, name| value.get(name));
     match value {
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Null) | None => String::new(),
+        Some(Value::Null) | None => selectable.absent.to_owned(),
         Some(other) => other.to_string(),
     }
 }
 
-fn body(mut object: Value) -> Bytes {
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("apiVersion");
-        fields.remove("kind");
+/// The text of an object, metadata first, and where its metadata stands in it.
+fn body(object: &Value) -> (Bytes, Range<usize>) {
+    const START: &[u8] = b"\"metadata\":";
+    let mut text = START.to_vec();
+    write(&mut text, &object["metadata"]);
+    let metadata = START.len()..text.len();
+    for (name, value) in object.as_object().into_iter().flatten() {
+        if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+            text.push(b',');
+            write(&mut text, &Value::String(name.clone()));
+            text.push(b':');
+            write(&mut text, value);
+        }
     }
-    // An object always has metadata, so there is something after the brace.
-    Bytes::from(serde_json::to_vec(&object).expect("a value is JSON")).slice(1..)
+    text.push(b'}');
+    (text.into(), metadata)
+}
+
+fn write(text: &mut Vec<u8>, value: &Value) {
+    serde_json::to_writer(text, value).expect("a value is JSON, and memory takes it");
 }

@@ -8,6 +8,9 @@ use tokio::sync::mpsc;
 
 use super::{Change, Key};
 
+/// After so many new watchers, those who left without a word are forgotten.
+const SWEEP_INTERVAL: u64 = 1024;
+
 /// Which objects a watcher wants to hear of; selectors are asked later, by the watcher itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interest {
@@ -25,62 +28,85 @@ pub type Delivery = Arc<Change>;
 /// A place among the watchers; dropping it gives the place up.
 #[derive(Debug)]
 pub struct Subscription {
-    /// What happened between the asked-for revision and now.
+    /// What happened between the asked-for revision and the present.
     pub missed: Vec<Delivery>,
-    /// What happens from now on; it ends when the watcher is cut off.
+    /// What happens from then on; it ends when the watcher is cut off.
     pub changes: mpsc::Receiver<Delivery>,
 }
 
+/// Those who share an interest, in the order in which they came.
+type Group = BTreeMap<u64, mpsc::Sender<Delivery>>;
+
+/// Groups by interest, so that a thousand watchers of one object each cost the write of another nothing.
 #[derive(Debug)]
 pub(super) struct Watchers {
     buffer: usize,
     next: u64,
-    /// Those of everything and of namespaces, in the order in which they came.
-    wide: BTreeMap<u64, (Interest, mpsc::Sender<Delivery>)>,
-    /// Those of a single object, so that a thousand of them cost a write nothing.
-    narrow: BTreeMap<Key, BTreeMap<u64, mpsc::Sender<Delivery>>>,
+    all: Group,
+    namespaces: BTreeMap<String, Group>,
+    objects: BTreeMap<Key, Group>,
 }
 
 impl Watchers {
     pub(super) fn new(buffer: usize) -> Self {
-        Self { buffer, next: 0, wide: BTreeMap::new(), narrow: BTreeMap::new() }
+        // A channel holds at least one.
+        let buffer = buffer.max(1);
+        Self { buffer, next: 0, all: Group::new(), namespaces: BTreeMap::new(), objects: BTreeMap::new() }
     }
 
     pub(super) fn subscribe(&mut self, interest: Interest, missed: Vec<Delivery>) -> Subscription {
         let (sender, changes) = mpsc::channel(self.buffer);
         let missed = missed.into_iter().filter(|change| interest.covers(&change.object.key)).collect();
         self.next += 1;
-        match interest {
-            Interest::Object(key) => {
-                let watchers = self.narrow.entry(key).or_default();
-                // Those who left without a word would pile up on an object that never changes.
-                watchers.retain(|_, sender| !sender.is_closed());
-                watchers.insert(self.next, sender);
-            }
-            interest => {
-                self.wide.retain(|_, (_, sender)| !sender.is_closed());
-                self.wide.insert(self.next, (interest, sender));
-            }
+        if self.next.is_multiple_of(SWEEP_INTERVAL) {
+            self.sweep();
         }
+        let group = match interest {
+            Interest::All => &mut self.all,
+            Interest::Namespace(namespace) => self.namespaces.entry(namespace).or_default(),
+            Interest::Object(key) => self.objects.entry(key).or_default(),
+        };
+        group.insert(self.next, sender);
         Subscription { missed, changes }
     }
 
     pub(super) fn tell(&mut self, change: &Delivery) {
         let key = &change.object.key;
-        self.wide
-            .retain(|_, (interest, sender)| !interest.covers(key) || sender.try_send(change.clone()).is_ok());
-        if let Some(watchers) = self.narrow.get_mut(key) {
-            watchers.retain(|_, sender| sender.try_send(change.clone()).is_ok());
-            if watchers.is_empty() {
-                self.narrow.remove(key);
+        tell(&mut self.all, change);
+        if let Some(group) = self.namespaces.get_mut(&key.namespace) {
+            tell(group, change);
+            if group.is_empty() {
+                self.namespaces.remove(&key.namespace);
+            }
+        }
+        if let Some(group) = self.objects.get_mut(key) {
+            tell(group, change);
+            if group.is_empty() {
+                self.objects.remove(key);
             }
         }
     }
 
-    pub(super) fn close(&mut self) {
-        self.wide.clear();
-        self.narrow.clear();
+    /// Forgets who left: nobody would notice on an object that never changes.
+    fn sweep(&mut self) {
+        let is_left = |group: &mut Group| {
+            group.retain(|_, sender| !sender.is_closed());
+            !group.is_empty()
+        };
+        is_left(&mut self.all);
+        self.namespaces.retain(|_, group| is_left(group));
+        self.objects.retain(|_, group| is_left(group));
     }
+
+    pub(super) fn close(&mut self) {
+        self.all.clear();
+        self.namespaces.clear();
+        self.objects.clear();
+    }
+}
+
+fn tell(group: &mut Group, change: &Delivery) {
+    group.retain(|_, sender| sender.try_send(change.clone()).is_ok());
 }
 
 impl Interest {

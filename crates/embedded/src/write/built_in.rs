@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Propagation;
 use crate::refusal::Cause;
 use crate::resource::Resource;
 
@@ -91,10 +92,27 @@ pub(super) fn check(resource: &Resource, object: &Value, _old: Option<&Value>) -
     Vec::new()
 }
 
-/// Shows in the status that an object is on its way out.
+/// Namespaces that every cluster has and keeps.
+pub(super) fn is_permanent(resource: &Resource, name: &str) -> bool {
+    is(resource, "", "Namespace") && matches!(name, "default" | "kube-public" | "kube-system")
+}
+
+/// What happens with what an object owns, if neither the client nor the object says so.
+pub(super) fn usual_propagation(resource: &Resource) -> Propagation {
+    // Jobs are older than garbage collection, and still behave like it.
+    if is(resource, "batch", "Job") { Propagation::Orphan } else { Propagation::Background }
+}
+
+/// Whether watchers see the mark of an object that goes at once.
+pub(super) fn is_marked_before_removal(resource: &Resource) -> bool {
+    is(resource, "", "Pod")
+}
+
+/// Shows that an object is on its way out.
 pub(super) fn mark(resource: &Resource, object: &mut Value) {
     if is(resource, "", "Namespace") {
         object["status"]["phase"] = "Terminating".into();
+        object["metadata"]["deletionGracePeriodSeconds"] = Value::Null;
     }
 }
 
@@ -109,16 +127,6 @@ pub(super) fn grace_period(resource: &Resource, object: &Value, asked: Option<u6
     }
     let own = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64);
     asked.or(own).unwrap_or(POD_GRACE_SECONDS)
-}
-
-/// A second deletion may end a pod sooner.
-pub(super) fn shorten_grace(resource: &Resource, object: &mut Value, asked: Option<u64>) {
-    let left = object["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0);
-    if let (true, Some(asked)) = (is(resource, "", "Pod"), asked)
-        && asked < left
-    {
-        object["metadata"]["deletionGracePeriodSeconds"] = asked.into();
-    }
 }
 
 /// Whether an object stays although no finalizer holds it: a pod whose node ends it, a namespace with contents.

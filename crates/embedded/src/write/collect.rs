@@ -1,192 +1,306 @@
-//! What follows from a deletion: owned objects, namespaces and definitions. A real cluster does this a moment later,
-//! in controllers; here it is part of the same step, so nothing has to run while the server is idle.
+//! What follows from a write: owned objects, namespaces and definitions. A real cluster does this a moment later, in
+//! controllers; here it is part of the same step, so nothing has to run while the server is idle.
+//!
+//! Writes leave notes of what is to be looked at, and `settle` works them off one by one: a long chain of owners is a
+//! long list of notes, not a deep stack.
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use super::delete::{FOREGROUND, ORPHAN};
-use super::{DeleteOptions, Writer, definition, is_terminating};
+use super::delete::ORPHAN;
+use super::{DeleteOptions, Propagation, Writer, definition};
 use crate::refusal::Refusal;
 use crate::resource::Resource;
-use crate::state::ResourceId;
-use crate::store::{Key, Stored};
+use crate::state::{ResourceId, id_of};
+use crate::store::{FOREGROUND, Key, Owner, Stored};
+
+/// What is still to be looked at.
+#[derive(Debug)]
+pub(super) enum Follow {
+    /// An object is on its way out: its dependents, or its contents, may have to go first.
+    Marked(ResourceId, Key),
+    /// An object is gone: what it owned goes, what waited for it may go.
+    Removed(ResourceId, Arc<Stored>),
+    /// An object names owners: they may all be gone.
+    Owned(ResourceId, Key),
+    /// An object waits for its dependents: there may be none left.
+    Waits(ResourceId, Key),
+}
+
+/// What has become of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It is there.
+    Alive,
+    /// It is on its way out and waits for its dependents.
+    Waiting,
+    /// It is gone.
+    Gone,
+    /// Nobody can tell: there is no such kind, or the kind cannot own the object.
+    Unknown,
+}
 
 impl Writer<'_> {
-    /// After an object was marked: its dependents, or its contents, go first.
-    pub(super) fn follow_mark(&mut self, resource: &Resource, marked: &Arc<Stored>) -> Result<(), Refusal> {
-        let finalizers = marked.value()["metadata"]["finalizers"].clone();
-        let has = |name: &str| finalizers.as_array().is_some_and(|list| list.iter().any(|one| one == name));
-        if has(ORPHAN) {
-            self.orphan_dependents(&marked.uid)?;
-            self.drop_finalizer(resource, &marked.key, ORPHAN)?;
+    /// Notes what a write may have changed for others, and does what follows.
+    pub(super) fn follow_write(
+        &mut self,
+        resource: &Resource,
+        old: Option<&Stored>,
+        stored: &Stored,
+    ) -> Result<(), Refusal> {
+        if let Some(old) = old.filter(|old| old.owners != stored.owners) {
+            self.note_owners(old);
         }
-        if has(FOREGROUND) {
-            for (id, key) in self.state.owned_by(&marked.uid) {
-                self.delete_dependent(&id, &key, &marked.uid)?;
+        if !stored.owners.is_empty() {
+            self.todo.push_back(Follow::Owned(id_of(resource), stored.key.clone()));
+        }
+        self.settle()
+    }
+
+    /// Works off all notes.
+    pub(super) fn settle(&mut self) -> Result<(), Refusal> {
+        while let Some(follow) = self.todo.pop_front() {
+            match follow {
+                Follow::Marked(id, key) => self.follow_mark(&id, &key)?,
+                Follow::Removed(id, last) => self.follow_removal(&id, &last)?,
+                Follow::Owned(id, key) => self.judge_owned(&id, &key)?,
+                Follow::Waits(id, key) => self.release(&id, &key)?,
             }
-            self.release_owner(resource, &marked.key)?;
-        }
-        if resource.group.is_empty() && resource.plural == "namespaces" {
-            self.empty_namespace(&marked.key.name)?;
         }
         Ok(())
     }
 
-    /// After an object is gone: what it owned goes, what waited for it may go, and a namespace may be empty.
-    pub(super) fn follow_removal(&mut self, resource: &Resource, last: &Arc<Stored>) -> Result<(), Refusal> {
-        definition::forget(self.state, resource, last);
-        for (id, key) in self.state.owned_by(&last.uid) {
-            self.delete_dependent(&id, &key, &last.uid)?;
+    fn find(&self, id: &ResourceId, key: &Key) -> Option<(Arc<Resource>, Arc<Stored>)> {
+        let resource = self.state.resources.find(&id.0, &id.1)?.clone();
+        let stored = self.state.shelf(&resource).ok()?.get(key)?.clone();
+        Some((resource, stored))
+    }
+
+    fn follow_mark(&mut self, id: &ResourceId, key: &Key) -> Result<(), Refusal> {
+        let Some((resource, marked)) = self.find(id, key) else { return Ok(()) };
+        let finalizers = marked.value()["metadata"]["finalizers"].clone();
+        if finalizers.as_array().is_some_and(|list| list.iter().any(|one| one == ORPHAN)) {
+            self.orphan_dependents(&marked.uid)?;
+            self.drop_finalizer(&resource, &marked, ORPHAN)?;
         }
-        for owner in &last.owners {
-            self.release_owner_by_uid(&last.value(), owner)?;
+        if marked.waits_for_dependents {
+            self.note_dependents(&marked.uid);
+            self.todo.push_back(Follow::Waits(id.clone(), key.clone()));
         }
+        if is_namespace(&resource) {
+            self.empty_namespace(&key.name)?;
+        }
+        if let Some(kind) = definition::kind_of(self.state, &resource, &marked) {
+            self.empty_kind(&kind)?;
+        }
+        Ok(())
+    }
+
+    fn follow_removal(&mut self, id: &ResourceId, last: &Stored) -> Result<(), Refusal> {
+        self.note_dependents(&last.uid);
+        self.note_owners(last);
         if !last.key.namespace.is_empty() {
             self.finish_namespace(&last.key.namespace)?;
         }
-        Ok(())
+        let Some(resource) = self.state.resources.find(&id.0, &id.1).cloned() else { return Ok(()) };
+        definition::forget(self.state, &resource, last);
+        if resource.is_custom { self.finish_kind(&resource) } else { Ok(()) }
     }
 
-    /// An object whose owners are all gone goes too, also if it came after them.
-    pub(super) fn collect_orphan(
+    fn note_dependents(&mut self, uid: &str) {
+        let dependents = self.state.owned_by(uid).into_iter();
+        self.todo.extend(dependents.map(|(id, key)| Follow::Owned(id, key)));
+    }
+
+    fn note_owners(&mut self, dependent: &Stored) {
+        for owner in &dependent.owners {
+            if let Some((resource, stored)) = self.owner(&dependent.key, owner) {
+                self.todo.push_back(Follow::Waits(id_of(&resource), stored.key.clone()));
+            }
+        }
+    }
+
+    /// Deletes an object whose owners are all gone or wait for it; takes the references away that lead nowhere.
+    fn judge_owned(&mut self, id: &ResourceId, key: &Key) -> Result<(), Refusal> {
+        let Some((resource, stored)) = self.find(id, key) else { return Ok(()) };
+        if stored.owners.is_empty() || stored.is_terminating {
+            return Ok(());
+        }
+        let fates: Vec<Fate> =
+            stored.owners.iter().map(|owner| self.fate(&resource, &stored, owner)).collect();
+        if fates.contains(&Fate::Unknown) || fates.iter().all(|fate| *fate == Fate::Alive) {
+            return Ok(());
+        }
+        if fates.contains(&Fate::Alive) {
+            return self.keep_living_owners(&resource, &stored, &fates);
+        }
+        let mut options = DeleteOptions::default();
+        let mut stored = stored;
+        if fates.contains(&Fate::Waiting) && self.state.is_owner(&stored.uid) {
+            stored = self.break_circle(&resource, stored)?;
+            options.propagation = Some(Propagation::Foreground);
+        }
+        self.delete_one(&resource, &stored, &options).map(drop)
+    }
+
+    fn fate(&self, resource: &Resource, dependent: &Stored, owner: &Owner) -> Fate {
+        let Some(kind) = self.owner_kind(owner) else { return Fate::Unknown };
+        if kind.namespaced && !resource.namespaced {
+            return Fate::Unknown;
+        }
+        match self.owner(&dependent.key, owner) {
+            Some((_, stored)) if stored.waits_for_dependents => Fate::Waiting,
+            Some(_) => Fate::Alive,
+            None => Fate::Gone,
+        }
+    }
+
+    fn owner_kind(&self, owner: &Owner) -> Option<Arc<Resource>> {
+        let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
+        let kind = self.state.resources.find_kind(group, &owner.kind)?;
+        kind.version(version).is_some().then(|| kind.clone())
+    }
+
+    /// The owner that a reference names, if it is still there. It is looked for in the dependent's namespace.
+    fn owner(&self, dependent: &Key, owner: &Owner) -> Option<(Arc<Resource>, Arc<Stored>)> {
+        let resource = self.owner_kind(owner)?;
+        let key = Self::key(&resource, &dependent.namespace, &owner.name);
+        let stored = self.state.shelf(&resource).ok()?.get(&key)?.clone();
+        (stored.uid == owner.uid).then_some((resource, stored))
+    }
+
+    fn keep_living_owners(
         &mut self,
         resource: &Resource,
         stored: &Arc<Stored>,
+        fates: &[Fate],
     ) -> Result<(), Refusal> {
-        if stored.owners.is_empty() {
-            return Ok(());
-        }
-        let object = stored.value();
-        let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        let is_alive = |owner: &Value| self.owner(&object, owner).is_some();
-        if owners.iter().any(is_alive) || is_terminating(&object) {
-            return Ok(());
-        }
-        self.delete(resource, stored, &DeleteOptions::default()).map(drop)
+        let mut object = stored.value();
+        let references = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let kept = references.into_iter().zip(fates).filter(|(_, fate)| **fate == Fate::Alive);
+        object["metadata"]["ownerReferences"] = kept.map(|(reference, _)| reference).collect();
+        self.note_owners(stored);
+        self.rewrite(resource, stored, object)
     }
 
-    /// Deletes an object because of one owner, unless another one is alive: then it only loses the reference.
-    fn delete_dependent(&mut self, id: &ResourceId, key: &Key, owner_uid: &str) -> Result<(), Refusal> {
-        let Some(resource) = self.state.resources.find(&id.0, &id.1).cloned() else { return Ok(()) };
-        let Some(stored) = self.state.shelf(&resource)?.get(key).cloned() else { return Ok(()) };
-        let mut object = stored.value();
-        let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        let others: Vec<Value> = owners.into_iter().filter(|owner| owner["uid"] != owner_uid).collect();
-        if others.iter().any(|owner| self.owner(&object, owner).is_some()) {
-            object["metadata"]["ownerReferences"] = json!(others);
-            return self.rewrite(&resource, object);
+    /// Two objects that own and wait for each other would wait forever; the second lets the first go.
+    fn break_circle(&mut self, resource: &Resource, stored: Arc<Stored>) -> Result<Arc<Stored>, Refusal> {
+        let dependents = self.state.owned_by(&stored.uid);
+        let is_circle = dependents
+            .iter()
+            .any(|(id, key)| self.find(id, key).is_some_and(|(_, dependent)| dependent.waits_for_dependents));
+        if !is_circle {
+            return Ok(stored);
         }
-        self.delete(&resource, &stored, &DeleteOptions::default()).map(drop)
+        let mut object = stored.value();
+        for reference in object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
+            reference["blockOwnerDeletion"] = false.into();
+        }
+        self.note_owners(&stored);
+        self.commit(resource, object, false)
     }
 
     fn orphan_dependents(&mut self, owner_uid: &str) -> Result<(), Refusal> {
         for (id, key) in self.state.owned_by(owner_uid) {
-            let Some(resource) = self.state.resources.find(&id.0, &id.1).cloned() else { continue };
-            let Some(stored) = self.state.shelf(&resource)?.get(&key).cloned() else { continue };
+            let Some((resource, stored)) = self.find(&id, &key) else { continue };
             let mut object = stored.value();
             if let Some(owners) = object["metadata"]["ownerReferences"].as_array_mut() {
                 owners.retain(|owner| owner["uid"] != owner_uid);
             }
-            super::tidy_metadata(&mut object);
-            self.rewrite(&resource, object)?;
+            self.rewrite(&resource, &stored, object)?;
         }
         Ok(())
     }
 
-    /// The living owner that a reference names.
-    fn owner(&self, dependent: &Value, reference: &Value) -> Option<(Arc<Resource>, Arc<Stored>)> {
-        let api_version = reference["apiVersion"].as_str()?;
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        let resource = self.state.resources.find_kind(group, reference["kind"].as_str()?)?.clone();
-        let namespace = dependent["metadata"]["namespace"].as_str().unwrap_or_default();
-        let key = Self::key(&resource, namespace, reference["name"].as_str()?);
-        let stored = self.state.shelf(&resource).ok()?.get(&key)?.clone();
-        (reference["uid"] == stored.uid.as_str()).then_some((resource, stored))
-    }
-
-    fn release_owner_by_uid(&mut self, dependent: &Value, owner_uid: &str) -> Result<(), Refusal> {
-        let references = dependent["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        let Some(reference) = references.iter().find(|owner| owner["uid"] == owner_uid) else {
-            return Ok(());
-        };
-        match self.owner(dependent, reference) {
-            Some((resource, owner)) => self.release_owner(&resource, &owner.key),
-            None => Ok(()),
-        }
-    }
-
     /// Lets an owner go that waits in the foreground, once nothing that blocks it is left.
-    fn release_owner(&mut self, resource: &Resource, key: &Key) -> Result<(), Refusal> {
-        let Some(owner) = self.state.shelf(resource)?.get(key).cloned() else { return Ok(()) };
-        let is_blocked = self.state.owned_by(&owner.uid).iter().any(|(id, key)| {
-            let resource = self.state.resources.find(&id.0, &id.1);
-            let dependent = resource.and_then(|resource| self.state.shelf(resource).ok()?.get(key).cloned());
-            dependent.is_some_and(|dependent| {
-                let object = dependent.value();
-                let references = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-                let mut ours = references.filter(|reference| reference["uid"] == owner.uid.as_str());
-                ours.any(|reference| reference["blockOwnerDeletion"] == true)
-            })
-        });
-        if is_blocked { Ok(()) } else { self.drop_finalizer(resource, key, FOREGROUND) }
-    }
-
-    fn drop_finalizer(&mut self, resource: &Resource, key: &Key, name: &str) -> Result<(), Refusal> {
-        let Some(stored) = self.state.shelf(resource)?.get(key).cloned() else { return Ok(()) };
-        let mut object = stored.value();
-        let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
-        let before = finalizers.len();
-        finalizers.retain(|finalizer| finalizer != name);
-        if finalizers.len() == before {
+    fn release(&mut self, id: &ResourceId, key: &Key) -> Result<(), Refusal> {
+        let Some((resource, owner)) = self.find(id, key) else { return Ok(()) };
+        if !owner.waits_for_dependents {
             return Ok(());
         }
-        super::tidy_metadata(&mut object);
-        self.rewrite(resource, object)
+        let blocks = |dependent: &Stored| {
+            dependent.owners.iter().any(|reference| reference.uid == owner.uid && reference.blocks)
+        };
+        let dependents = self.state.owned_by(&owner.uid);
+        let is_blocked =
+            dependents.iter().any(|(id, key)| self.find(id, key).is_some_and(|(_, found)| blocks(&found)));
+        if is_blocked { Ok(()) } else { self.drop_finalizer(&resource, &owner, FOREGROUND) }
+    }
+
+    fn drop_finalizer(
+        &mut self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+        name: &str,
+    ) -> Result<(), Refusal> {
+        let mut object = stored.value();
+        if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
+            finalizers.retain(|finalizer| finalizer != name);
+        }
+        self.rewrite(resource, stored, object)
     }
 
     /// Deletes everything in a namespace that is going.
     fn empty_namespace(&mut self, namespace: &str) -> Result<(), Refusal> {
-        let namespaced: Vec<Arc<Resource>> =
-            self.state.resources.iter().filter(|resource| resource.namespaced).cloned().collect();
-        for resource in namespaced {
-            let inside: Vec<Arc<Stored>> = self
-                .state
-                .shelf(&resource)?
-                .objects()
-                .filter(|one| one.key.namespace == namespace)
-                .cloned()
-                .collect();
-            for stored in inside {
-                // A deletion may already have taken others with it.
-                if self.state.shelf(&resource)?.get(&stored.key).is_some() {
-                    let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
-                    self.delete(&resource, &stored, &options)?;
-                }
-            }
+        for resource in self.namespaced_kinds() {
+            let inside = self.state.shelf(&resource)?.present().objects(Some(namespace), None);
+            let inside: Vec<Arc<Stored>> = inside.cloned().collect();
+            self.delete_all(&resource, &inside)?;
         }
         self.finish_namespace(namespace)
     }
 
+    fn delete_all(&mut self, resource: &Resource, objects: &[Arc<Stored>]) -> Result<(), Refusal> {
+        let options =
+            DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+        objects.iter().try_for_each(|stored| self.delete_one(resource, stored, &options).map(drop))
+    }
+
     /// Removes a namespace that is going and empty.
     fn finish_namespace(&mut self, namespace: &str) -> Result<(), Refusal> {
-        let Some(resource) = self.state.resources.find("", "namespaces").cloned() else { return Ok(()) };
-        let key = Self::key(&resource, "", namespace);
-        let Some(stored) = self.state.shelf(&resource)?.get(&key).cloned() else { return Ok(()) };
-        let mut object = stored.value();
-        if !is_terminating(&object) {
+        let key = Key { namespace: String::new(), name: namespace.to_owned() };
+        let Some((resource, stored)) = self.find(&(String::new(), "namespaces".to_owned()), &key) else {
+            return Ok(());
+        };
+        if !stored.is_terminating {
             return Ok(());
         }
-        let namespaced: Vec<Arc<Resource>> =
-            self.state.resources.iter().filter(|resource| resource.namespaced).cloned().collect();
-        for resource in namespaced {
-            if self.state.shelf(&resource)?.objects().any(|one| one.key.namespace == namespace) {
+        for resource in self.namespaced_kinds() {
+            if self.state.shelf(&resource)?.present().objects(Some(namespace), None).next().is_some() {
                 return Ok(());
             }
         }
-        if let Some(spec) = object["spec"].as_object_mut() {
-            spec.remove("finalizers");
+        let mut object = stored.value();
+        let Some(spec) = object["spec"].as_object_mut() else { return Ok(()) };
+        if spec.remove("finalizers").is_none() {
+            return Ok(());
         }
-        self.rewrite(&resource, object)
+        self.rewrite(&resource, &stored, object)
     }
+
+    fn namespaced_kinds(&self) -> Vec<Arc<Resource>> {
+        self.state.resources.iter().filter(|resource| resource.namespaced).cloned().collect()
+    }
+
+    /// Deletes every object of a kind whose definition is going.
+    fn empty_kind(&mut self, kind: &Resource) -> Result<(), Refusal> {
+        let objects: Vec<Arc<Stored>> =
+            self.state.shelf(kind)?.present().objects(None, None).cloned().collect();
+        self.delete_all(kind, &objects)?;
+        self.finish_kind(kind)
+    }
+
+    /// Removes the definition of a kind that is going and has no objects left.
+    fn finish_kind(&mut self, kind: &Resource) -> Result<(), Refusal> {
+        let name = format!("{}.{}", kind.plural, kind.group);
+        let key = Key { namespace: String::new(), name };
+        let Some((resource, stored)) = self.find(&definition::id(), &key) else { return Ok(()) };
+        if !stored.is_terminating || !self.state.shelf(kind)?.is_empty() {
+            return Ok(());
+        }
+        self.drop_finalizer(&resource, &stored, definition::CLEANUP)
+    }
+}
+
+fn is_namespace(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == "namespaces"
 }

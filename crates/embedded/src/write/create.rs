@@ -35,7 +35,7 @@ impl Writer<'_> {
             if let Some(added) = added {
                 self.state.add_resource(added);
             }
-            self.collect_orphan(resource, &stored)?;
+            self.follow_write(resource, None, &stored)?;
         }
         Ok(Written { object: stored, warnings })
     }

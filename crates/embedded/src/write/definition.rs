@@ -1,11 +1,21 @@
 //! CustomResourceDefinitions: storing one changes which kinds the server has.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::refusal::{Cause, Refusal};
 use crate::resource::{self, Resource};
-use crate::state::State;
+use crate::state::{ResourceId, State};
 use crate::store::Stored;
+
+/// Finalizer of a definition: its objects go before it.
+pub(super) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The resource of definitions.
+pub(super) fn id() -> ResourceId {
+    ("apiextensions.k8s.io".to_owned(), "customresourcedefinitions".to_owned())
+}
 
 fn is_definition(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
@@ -39,6 +49,12 @@ pub(super) fn prepare(
     Ok(Some(kind))
 }
 
+/// If the object is a definition: the kind that is served because of it.
+pub(super) fn kind_of(state: &State, resource: &Resource, stored: &Stored) -> Option<Arc<Resource>> {
+    let (plural, group) = stored.key.name.split_once('.').filter(|_| is_definition(resource))?;
+    state.resources.find(group, plural).cloned()
+}
+
 /// If the object was a definition: its kind and all objects of it are gone.
 pub(super) fn forget(state: &mut State, resource: &Resource, last: &Stored) {
     if is_definition(resource) {
@@ -49,6 +65,13 @@ pub(super) fn forget(state: &mut State, resource: &Resource, last: &Stored) {
 }
 
 fn complete(object: &mut Value) {
+    if !super::is_terminating(object) {
+        let mut finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        if finalizers.iter().all(|finalizer| finalizer != CLEANUP) {
+            finalizers.push(CLEANUP.into());
+        }
+        object["metadata"]["finalizers"] = finalizers.into();
+    }
     let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
     let names = &mut object["spec"]["names"];
     if names["singular"].is_null() {

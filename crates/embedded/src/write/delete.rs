@@ -1,24 +1,25 @@
 //! Deletion: at once, or marked until finalizers are gone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::collect::Follow;
 use super::{Writer, built_in, has_finalizers, is_terminating};
 use crate::refusal::Refusal;
 use crate::resource::Resource;
-use crate::store::Stored;
+use crate::state::id_of;
+use crate::store::{FOREGROUND, Stored};
 
-/// Finalizer of an owner that waits for what it owns.
-pub(super) const FOREGROUND: &str = "foregroundDeletion";
 /// Finalizer of an owner that leaves what it owns behind.
 pub(super) const ORPHAN: &str = "orphan";
 
 /// How a client wants an object deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// What happens with what the object owns.
-    pub propagation: Propagation,
+    /// What happens with what the object owns; none leaves it to its finalizers and its kind.
+    pub propagation: Option<Propagation>,
     /// Seconds that a pod may take to end, if given.
     pub grace_period_seconds: Option<u64>,
     /// The UID that the object must have.
@@ -30,10 +31,9 @@ pub struct DeleteOptions {
 }
 
 /// What happens with what a deleted object owns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     /// It is deleted afterwards.
-    #[default]
     Background,
     /// It is deleted first.
     Foreground,
@@ -46,12 +46,12 @@ pub enum Propagation {
 pub enum Deleted {
     /// The object is gone.
     Gone(Arc<Stored>),
-    /// The object is marked and waits.
+    /// The object is marked and waits, as far as this request goes.
     Waiting(Arc<Stored>),
 }
 
 impl Writer<'_> {
-    /// Deletes an object, or marks it if something holds it.
+    /// Deletes an object, or marks it if something holds it, and does what follows.
     pub fn delete(
         &mut self,
         resource: &Resource,
@@ -59,44 +59,54 @@ impl Writer<'_> {
         options: &DeleteOptions,
     ) -> Result<Deleted, Refusal> {
         check_preconditions(resource, old, options)?;
+        if built_in::is_permanent(resource, &old.key.name) {
+            let why = "this namespace may not be deleted";
+            return Err(Refusal::forbidden(resource, &old.key.name, why));
+        }
+        let deleted = self.delete_one(resource, old, options)?;
+        self.settle()?;
+        Ok(deleted)
+    }
+
+    /// Deletes an object and leaves what follows for later.
+    pub(super) fn delete_one(
+        &mut self,
+        resource: &Resource,
+        old: &Arc<Stored>,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Refusal> {
         let before = old.value();
         let mut object = before.clone();
-        let is_new = !is_terminating(&object);
-        if is_new {
-            self.mark(resource, &mut object, options);
+        if is_terminating(&object) {
+            self.shorten_grace(resource, &mut object, options);
         } else {
-            built_in::shorten_grace(resource, &mut object, options.grace_period_seconds);
+            self.mark(resource, &mut object, options);
         }
-        if has_finalizers(&object) || built_in::is_held(resource, &object) {
-            let marked =
-                if object == before { old.clone() } else { self.commit(resource, object, options.dry_run)? };
-            if is_new && !options.dry_run {
-                self.follow_mark(resource, &marked)?;
-                // What follows may already have let the object go.
-                let now = self.state.shelf(resource)?.get(&marked.key).cloned();
-                return Ok(now.map_or(Deleted::Gone(marked), Deleted::Waiting));
-            }
+        object["metadata"]["finalizers"] = finalizers(resource, &object, options).into();
+        super::tidy_metadata(&mut object);
+        let is_held = has_finalizers(&object) || built_in::is_held(resource, &object);
+        // An object that goes at once goes as it was, without a mark; only a pod is always marked first.
+        if !is_held && !built_in::is_marked_before_removal(resource) {
+            return Ok(Deleted::Gone(self.bury(resource, old, options.dry_run)?));
+        }
+        let marked = if object == before {
+            old.clone()
+        } else if options.dry_run {
+            Arc::new(Stored::new(&object, old.revision, &resource.selectable))
+        } else {
+            let marked = self.commit(resource, object, false)?;
+            self.todo.push_back(Follow::Marked(id_of(resource), marked.key.clone()));
+            marked
+        };
+        if is_held {
             return Ok(Deleted::Waiting(marked));
         }
-        // An object that goes at once goes as it was, without a mark.
-        Ok(Deleted::Gone(self.bury(resource, before, options.dry_run)?))
+        Ok(Deleted::Gone(self.bury(resource, &marked, options.dry_run)?))
     }
 
     fn mark(&self, resource: &Resource, object: &mut Value, options: &DeleteOptions) {
         let grace = built_in::grace_period(resource, object, options.grace_period_seconds);
-        let metadata = &mut object["metadata"];
-        let later = self.now + std::time::Duration::from_secs(grace);
-        metadata["deletionTimestamp"] = later.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
-        metadata["deletionGracePeriodSeconds"] = grace.into();
-        let mut finalizers: Vec<Value> = metadata["finalizers"].as_array().cloned().unwrap_or_default();
-        finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
-        match options.propagation {
-            Propagation::Background => {}
-            Propagation::Foreground => finalizers.push(FOREGROUND.into()),
-            Propagation::Orphan => finalizers.push(ORPHAN.into()),
-        }
-        metadata["finalizers"] = json!(finalizers);
-        super::tidy_metadata(object);
+        self.set_end(object, grace);
         built_in::mark(resource, object);
         if resource.has_generation {
             let generation = object["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
@@ -104,28 +114,48 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes an object out of the store, and what depends on it.
+    /// A second deletion may end a pod sooner, never later.
+    fn shorten_grace(&self, resource: &Resource, object: &mut Value, options: &DeleteOptions) {
+        let left = object["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0);
+        let asked = built_in::grace_period(resource, object, options.grace_period_seconds);
+        if options.grace_period_seconds.is_some() && asked < left {
+            self.set_end(object, asked);
+        }
+    }
+
+    fn set_end(&self, object: &mut Value, grace: u64) {
+        let end = self.now + Duration::from_secs(grace);
+        object["metadata"]["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+        object["metadata"]["deletionGracePeriodSeconds"] = grace.into();
+    }
+
+    /// Takes an object out of the store. Watchers see it as it was last stored, under the revision of the removal.
     pub(super) fn bury(
         &mut self,
         resource: &Resource,
-        mut object: Value,
+        old: &Arc<Stored>,
         dry_run: bool,
     ) -> Result<Arc<Stored>, Refusal> {
-        let revision = if dry_run { self.state.revision() } else { self.state.next_revision() };
-        object["metadata"]["resourceVersion"] = revision.to_string().into();
-        let last = Arc::new(Stored::new(object, revision, &resource.selectable));
-        self.state.serialised += 1;
-        if !dry_run {
-            self.state.remove(resource, last.clone())?;
-            self.follow_removal(resource, &last)?;
+        if dry_run {
+            return Ok(old.clone());
         }
+        let last = Arc::new(old.at_revision(self.state.next_revision()));
+        self.state.serialised += 1;
+        self.state.remove(resource, last.clone())?;
+        self.todo.push_back(Follow::Removed(id_of(resource), last.clone()));
         Ok(last)
     }
 
     /// Updates an object on the server's own account.
-    pub(super) fn rewrite(&mut self, resource: &Resource, object: Value) -> Result<(), Refusal> {
+    pub(super) fn rewrite(
+        &mut self,
+        resource: &Resource,
+        old: &Arc<Stored>,
+        mut object: Value,
+    ) -> Result<(), Refusal> {
+        super::tidy_metadata(&mut object);
         if is_terminating(&object) && !has_finalizers(&object) && !built_in::is_held(resource, &object) {
-            self.bury(resource, object, false)?;
+            self.bury(resource, old, false)?;
         } else {
             self.commit(resource, object, false)?;
         }
@@ -133,20 +163,46 @@ impl Writer<'_> {
     }
 }
 
+/// The finalizers of an object that is deleted: its own, and one that says what happens with what it owns.
+fn finalizers(resource: &Resource, object: &Value, options: &DeleteOptions) -> Vec<Value> {
+    let before = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    // What the client says comes first, then what the object says, then what is usual for its kind.
+    let own = before.iter().find_map(|finalizer| match finalizer.as_str() {
+        Some(FOREGROUND) => Some(Propagation::Foreground),
+        Some(ORPHAN) => Some(Propagation::Orphan),
+        _ => None,
+    });
+    let propagation = options.propagation.or(own).unwrap_or(built_in::usual_propagation(resource));
+    let wanted = match propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some(json!(FOREGROUND)),
+        Propagation::Orphan => Some(json!(ORPHAN)),
+    };
+    if wanted.as_ref().is_some_and(|wanted| before.contains(wanted)) && own == Some(propagation) {
+        return before;
+    }
+    let kept = before.into_iter().filter(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
+    kept.chain(wanted).collect()
+}
+
 fn check_preconditions(resource: &Resource, old: &Stored, options: &DeleteOptions) -> Result<(), Refusal> {
     let name = &old.key.name;
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != old.uid) {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid);
-        return Err(Refusal::conflict(resource, name, why));
-    }
-    if let Some(version) =
-        options.resource_version.as_ref().filter(|version| **version != old.revision.to_string())
-    {
         let why = format!(
-            "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
+            old.uid
+        );
+        return Err(Refusal::other_object(resource, name, why));
+    }
+    let version = options.resource_version.as_ref();
+    if let Some(version) = version.filter(|version| **version != old.revision.to_string()) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). \
+             The object might have been modified",
             old.revision
         );
-        return Err(Refusal::conflict(resource, name, why));
+        return Err(Refusal::other_object(resource, name, why));
     }
     Ok(())
 }

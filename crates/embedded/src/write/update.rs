@@ -54,8 +54,12 @@ impl Writer<'_> {
         }
         let changed = definition::prepare(resource, &mut new, &self.stamp())?;
         if is_terminating(&new) && !has_finalizers(&new) && !super::built_in::is_held(resource, &new) {
-            let last = self.bury(resource, new, manner.dry_run)?;
-            return Ok(Written { object: last, warnings });
+            self.bury(resource, old, manner.dry_run)?;
+            self.settle()?;
+            // The client gets what it wrote, which nobody ever stored.
+            new["metadata"]["resourceVersion"] = old.revision.to_string().into();
+            let written = Stored::new(&new, old.revision, &resource.selectable);
+            return Ok(Written { object: Arc::new(written), warnings });
         }
         new["metadata"]["resourceVersion"] = old.revision.to_string().into();
         let stored = self.commit(resource, new, manner.dry_run)?;
@@ -63,7 +67,7 @@ impl Writer<'_> {
             self.state.add_resource(changed);
         }
         if !manner.dry_run {
-            self.collect_orphan(resource, &stored)?;
+            self.follow_write(resource, Some(old), &stored)?;
         }
         Ok(Written { object: stored, warnings })
     }

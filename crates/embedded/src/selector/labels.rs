@@ -1,0 +1,219 @@
+//! Label selectors, read in the steps and refused in the words of a real server.
+
+use std::collections::BTreeSet;
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use prewarm_api::schema::matches;
+use prewarm_api::selector::{LABEL_KEY_PATTERN, LABEL_VALUE_PATTERN};
+
+use crate::store::Stored;
+
+const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
+const NAME_SENTENCE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                             alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
+                             validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE_SENTENCE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
+                              or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or \
+                              'my_value',  or '12345', regex used for validation is \
+                              '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// What one part of a selector asks of an object's labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Requirement {
+    In(String, BTreeSet<String>),
+    NotIn(String, BTreeSet<String>),
+    Exists(String),
+    DoesNotExist(String),
+    GreaterThan(String, i64),
+    LessThan(String, i64),
+}
+
+impl Requirement {
+    pub(super) fn holds(&self, object: &Stored) -> bool {
+        let label = |key: &str| object.labels.get(key);
+        let number = |key: &str| label(key).and_then(|value| value.parse::<i64>().ok());
+        match self {
+            Self::In(key, values) => label(key).is_some_and(|value| values.contains(value)),
+            Self::NotIn(key, values) => label(key).is_none_or(|value| !values.contains(value)),
+            Self::Exists(key) => label(key).is_some(),
+            Self::DoesNotExist(key) => label(key).is_none(),
+            Self::GreaterThan(key, bound) => number(key).is_some_and(|value| value > *bound),
+            Self::LessThan(key, bound) => number(key).is_some_and(|value| value < *bound),
+        }
+    }
+}
+
+/// Reads a selector, or says what is wrong with it.
+pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
+    let mut tokens = Tokens(scan(text).into_iter().peekable());
+    let mut requirements = Vec::new();
+    loop {
+        match tokens.peek() {
+            Token::Word(_) | Token::Symbol("!") => {
+                let requirement = tokens.requirement();
+                requirements
+                    .push(requirement.map_err(|error| format!("unable to parse requirement: {error}"))?);
+            }
+            Token::End => return Ok(requirements),
+            other @ Token::Symbol(_) => {
+                return Err(format!("found '{other}', expected: !, identifier, or 'end of string'"));
+            }
+        }
+        match tokens.next() {
+            Token::End => return Ok(requirements),
+            Token::Symbol(",") => match tokens.peek() {
+                Token::Word(_) | Token::Symbol("!") => {}
+                other => return Err(format!("found '{other}', expected: identifier after ','")),
+            },
+            other => return Err(format!("found '{other}', expected: ',' or 'end of string'")),
+        }
+    }
+}
+
+/// A piece of a selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    Symbol(&'static str),
+    End,
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Word(word) => formatter.write_str(word),
+            Self::Symbol(symbol) => formatter.write_str(symbol),
+            Self::End => Ok(()),
+        }
+    }
+}
+
+fn scan(text: &str) -> Vec<Token> {
+    const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
+    let is_space = |character: char| matches!(character, ' ' | '\t' | '\r' | '\n');
+    let is_special = |character: char| "=!(),><".contains(character);
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start_matches(is_space);
+    while !rest.is_empty() {
+        let end = if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
+            tokens.push(Token::Symbol(symbol));
+            symbol.len()
+        } else {
+            let end = rest.find(|character| is_space(character) || is_special(character));
+            let end = end.unwrap_or(rest.len());
+            tokens.push(Token::Word(rest[..end].to_owned()));
+            end
+        };
+        rest = rest[end..].trim_start_matches(is_space);
+    }
+    tokens
+}
+
+struct Tokens(Peekable<IntoIter<Token>>);
+
+impl Tokens {
+    fn next(&mut self) -> Token {
+        self.0.next().unwrap_or(Token::End)
+    }
+
+    fn peek(&mut self) -> Token {
+        self.0.peek().cloned().unwrap_or(Token::End)
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let mut token = self.next();
+        let is_negated = token == Token::Symbol("!");
+        if is_negated {
+            token = self.next();
+        }
+        let Token::Word(key) = token else { return Err(format!("found '{token}', expected: identifier")) };
+        check_key(&key)?;
+        if is_negated {
+            return Ok(Requirement::DoesNotExist(key));
+        }
+        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+            return Ok(Requirement::Exists(key));
+        }
+        let operator = self.next();
+        match operator.to_string().as_str() {
+            "in" => Ok(Requirement::In(key.clone(), checked(&key, self.values()?)?)),
+            "notin" => Ok(Requirement::NotIn(key.clone(), checked(&key, self.values()?)?)),
+            "=" | "==" => Ok(Requirement::In(key.clone(), checked(&key, [self.exact_value()?].into())?)),
+            "!=" => Ok(Requirement::NotIn(key.clone(), checked(&key, [self.exact_value()?].into())?)),
+            ">" => Ok(Requirement::GreaterThan(key, number(&self.exact_value()?)?)),
+            "<" => Ok(Requirement::LessThan(key, number(&self.exact_value()?)?)),
+            other => Err(format!("found '{other}', expected: {OPERATORS}")),
+        }
+    }
+
+    fn exact_value(&mut self) -> Result<String, String> {
+        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+            return Ok(String::new());
+        }
+        match self.next() {
+            Token::Word(word) => Ok(word),
+            other => Err(format!("found '{other}', expected: identifier")),
+        }
+    }
+
+    /// Reads `(a,b)`. Empty places count as the empty value, also in `()`.
+    fn values(&mut self) -> Result<BTreeSet<String>, String> {
+        match self.next() {
+            Token::Symbol("(") => {}
+            other => return Err(format!("found '{other}' expected: '('")),
+        }
+        match self.peek() {
+            Token::Word(_) | Token::Symbol("," | ")") => {}
+            other => return Err(format!("found '{other}', expected: ',', ')' or identifier")),
+        }
+        let mut values = BTreeSet::new();
+        let mut current = String::new();
+        loop {
+            match self.next() {
+                Token::Word(word) if current.is_empty() => current = word,
+                Token::Symbol(",") => drop(values.insert(std::mem::take(&mut current))),
+                Token::Symbol(")") => {
+                    values.insert(current);
+                    return Ok(values);
+                }
+                other if current.is_empty() => {
+                    return Err(format!("found '{other}', expected: ',', or identifier"));
+                }
+                other => return Err(format!("found '{other}', expected: ',' or ')'")),
+            }
+        }
+    }
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    if matches(LABEL_KEY_PATTERN, key) {
+        return Ok(());
+    }
+    let sentence = if key.matches('/').count() > 1 {
+        format!(
+            "a qualified name {NAME_SENTENCE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        )
+    } else {
+        format!("name part {NAME_SENTENCE}")
+    };
+    Err(format!("<nil>: Invalid value: {key:?}: {sentence}"))
+}
+
+fn checked(key: &str, values: BTreeSet<String>) -> Result<BTreeSet<String>, String> {
+    let faults = values.iter().enumerate().filter(|(_, value)| !matches(LABEL_VALUE_PATTERN, value));
+    let faults: Vec<String> = faults
+        .map(|(index, value)| format!("values[{index}][{key}]: Invalid value: {value:?}: {VALUE_SENTENCE}"))
+        .collect();
+    match faults.as_slice() {
+        [] => Ok(values),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
+}
+
+fn number(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| {
+        format!("values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+    })
+}
