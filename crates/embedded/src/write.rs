@@ -21,6 +21,7 @@ use crate::resource::Resource;
 use crate::state::State;
 use crate::store::{Key, Stored};
 
+pub use built_in::is_made_by_replacing;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 pub use update::Part;
 

@@ -15,7 +15,7 @@ use crate::resource::Resource;
 use crate::server::{Server, Whole};
 use crate::store::{Key, Stored};
 use crate::watch::WatchStream;
-use crate::write::{DeleteOptions, Deleted, Manner, Part, Writer, Written};
+use crate::write::{DeleteOptions, Deleted, Manner, Part, Writer, Written, is_made_by_replacing};
 
 /// A request to a resource.
 pub(super) struct Verbs<'a> {
@@ -116,16 +116,20 @@ impl<'a> Verbs<'a> {
     pub(super) fn update(&self) -> Result<Answer, Refusal> {
         let (key, Decoded { value: object, complaints }) = (self.key()?, self.body()?);
         self.check_name(&key, &object)?;
+        let manner = self.manner(&complaints, None);
         let now = self.server.clock.now();
         let mut state = self.server.lock();
-        let old = state.object(&self.resource, &key)?;
-        let written = Writer::new(&mut state, now).update(
-            &self.resource,
-            (&old, &old.value()),
-            self.part,
-            object,
-            &self.manner(&complaints, None),
-        )?;
+        let old = match state.object(&self.resource, &key) {
+            Err(_) if self.part == Part::Main && is_made_by_replacing(&self.resource) => {
+                let mut writer = Writer::new(&mut state, now);
+                let written = writer.create(&self.resource, &key.namespace, object, &manner)?;
+                drop(state);
+                return Ok(self.written(StatusCode::CREATED, written));
+            }
+            found => found?,
+        };
+        let mut writer = Writer::new(&mut state, now);
+        let written = writer.update(&self.resource, (&old, &old.value()), self.part, object, &manner)?;
         drop(state);
         Ok(self.written(StatusCode::OK, written))
     }
@@ -211,12 +215,25 @@ impl<'a> Verbs<'a> {
     }
 
     fn body(&self) -> Result<Decoded, Refusal> {
+        self.check_content_type()?;
         let mut decoded = patch::json(self.request)?;
         if !decoded.value.is_object() {
             return Err(Refusal::bad_request("the body of the request is not an object"));
         }
         self.check_kind(&mut decoded.value)?;
         Ok(decoded)
+    }
+
+    /// Objects come as JSON; who says nothing means JSON.
+    fn check_content_type(&self) -> Result<(), Refusal> {
+        let given =
+            self.request.headers().get("content-type").map_or("", |value| value.to_str().unwrap_or("?"));
+        match given.split(';').next().unwrap_or_default().trim() {
+            "" | "application/json" => Ok(()),
+            _ => Err(Refusal::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: application/json",
+            )),
+        }
     }
 
     /// An object says what it is; a built-in one need not, its path does.

@@ -55,8 +55,12 @@ const TABLE: [Row; 26] = [
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", Cluster, Whole, ""),
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", "", Namespaced, Whole, ""),
     ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", Namespaced, Whole, ""),
-    ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", Cluster, Whole, ""),
+    ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", Cluster, Spec, ""),
 ];
+
+/// What `kubectl get all` shows, which is far from all.
+const IN_ALL: [&str; 8] =
+    ["CronJob", "DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "Service", "StatefulSet"];
 
 /// Every built-in kind.
 pub fn all() -> Vec<Resource> {
@@ -72,7 +76,7 @@ fn resource(row: &Row) -> Resource {
         plural: plural.to_owned(),
         singular: kind.to_lowercase(),
         short_names: words(short_names),
-        categories: Vec::new(),
+        categories: words(if IN_ALL.contains(&kind) { "all" } else { "" }),
         namespaced: matches!(scope, Namespaced),
         has_status: matches!(parts, Status | SpecAndStatus),
         has_generation: matches!(parts, Spec | SpecAndStatus),

@@ -18,6 +18,8 @@ pub(super) fn read(
     let mut unknown = metadata::read(object)?;
     if let Some(schema) = &version.schema {
         unknown.extend(schema.prune(object).iter().map(|unknown| unknown.path.to_string()));
+    } else {
+        built_in::read(resource, object)?;
     }
     // A real server walks fields in their order.
     unknown.sort();

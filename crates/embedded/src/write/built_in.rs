@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Propagation;
-use crate::refusal::Cause;
+use crate::refusal::{Cause, Refusal};
 use crate::resource::Resource;
 
 /// Seconds that a pod has to end, if it does not say otherwise.
@@ -13,6 +13,32 @@ fn is(resource: &Resource, group: &str, kind: &str) -> bool {
     resource.group == group && resource.kind == kind
 }
 
+/// Parts of an object that are objects themselves, in every built-in kind that has them.
+const PARTS: [&str; 3] = ["spec", "status", "stringData"];
+
+/// Brings an object into the form that the rest may rely on, as reading it into a typed structure does.
+pub(super) fn read(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
+    let Some(fields) = object.as_object_mut() else { return Ok(()) };
+    let has_data = resource.group.is_empty() && matches!(resource.kind.as_str(), "ConfigMap" | "Secret");
+    let is_part = |name: &str| PARTS.contains(&name) || (has_data && matches!(name, "data" | "binaryData"));
+    if let Some(name) =
+        fields.iter().find(|(name, value)| is_part(name) && !value.is_object() && !value.is_null())
+    {
+        return Err(Refusal::bad_request(format!(
+            "{kind} in version \"v1\" cannot be handled as a {kind}: {} must be an object",
+            name.0,
+            kind = resource.kind
+        )));
+    }
+    let is_blank =
+        |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+    fields.retain(|name, value| match name.as_str() {
+        "spec" | "status" => !value.is_null(),
+        name => !(is_part(name) && is_blank(value)),
+    });
+    super::definition::read(resource, object)
+}
+
 /// Nodes bring their status along; every other kind gets it later.
 pub(super) fn keeps_status_on_create(resource: &Resource) -> bool {
     is(resource, "", "Node")
@@ -20,7 +46,16 @@ pub(super) fn keeps_status_on_create(resource: &Resource) -> bool {
 
 /// Whether a replacement must say which version it replaces.
 pub(super) fn needs_version(resource: &Resource) -> bool {
-    resource.is_custom
+    let strict = ["customresourcedefinitions", "leases", "poddisruptionbudgets"];
+    resource.is_custom || strict.contains(&resource.plural.as_str())
+}
+
+/// Whether replacing an object that is not there creates it.
+pub fn is_made_by_replacing(resource: &Resource) -> bool {
+    !resource.is_custom
+        && (is(resource, "coordination.k8s.io", "Lease")
+            || resource.kind == "Event"
+            || resource.group == "rbac.authorization.k8s.io")
 }
 
 /// The metadata that may be written together with the status.
@@ -37,8 +72,6 @@ pub(super) fn prepare_new(resource: &Resource, object: &mut Value) {
     if is(resource, "", "Namespace") {
         object["spec"]["finalizers"] = json!(["kubernetes"]);
         object["status"] = json!({ "phase": "Active" });
-        let name = object["metadata"]["name"].clone();
-        object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
     } else if is(resource, "", "Pod") {
         object["status"] = json!({ "phase": "Pending" });
     } else if resource.kind == "CustomResourceDefinition" {
@@ -48,6 +81,10 @@ pub(super) fn prepare_new(resource: &Resource, object: &mut Value) {
 
 /// Fills in defaults.
 pub(super) fn fill(resource: &Resource, object: &mut Value) {
+    if is(resource, "", "Namespace") {
+        let name = object["metadata"]["name"].clone();
+        object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    }
     let mut default = |pointer: &str, value: Value| {
         let (parent, field) = pointer.rsplit_once('/').expect("a pointer has a slash");
         if let Some(Value::Object(fields)) = object.pointer_mut(parent) {
@@ -59,12 +96,27 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
             default("/spec/restartPolicy", json!("Always"));
             default("/spec/terminationGracePeriodSeconds", json!(POD_GRACE_SECONDS));
             default("/spec/schedulerName", json!("default-scheduler"));
+            default("/spec/dnsPolicy", json!("ClusterFirst"));
+            default("/spec/serviceAccountName", json!("default"));
+            let containers = object.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
+            containers.into_iter().flatten().for_each(fill_pull_policy);
         }
         ("", "Secret") => {
             default("/type", json!("Opaque"));
             encode_string_data(object);
         }
         _ => {}
+    }
+}
+
+/// An image is pulled every time if its name does not say which one it is.
+fn fill_pull_policy(container: &mut Value) {
+    let image = container["image"].as_str().unwrap_or_default();
+    let last = image.rsplit('/').next().unwrap_or_default();
+    let is_pinned = image.contains('@') || last.split_once(':').is_some_and(|(_, tag)| tag != "latest");
+    let policy = if is_pinned { "IfNotPresent" } else { "Always" };
+    if let Some(fields) = container.as_object_mut() {
+        fields.entry("imagePullPolicy").or_insert_with(|| policy.into());
     }
 }
 

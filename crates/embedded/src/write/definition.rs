@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::refusal::{Cause, Refusal};
@@ -19,6 +21,18 @@ pub(super) fn id() -> ResourceId {
 
 fn is_definition(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
+}
+
+/// If the object is a definition: refuses what cannot be read as one, so that the rest may rely on its form.
+pub(super) fn read(resource: &Resource, object: &Value) -> Result<(), Refusal> {
+    if !is_definition(resource) {
+        return Ok(());
+    }
+    CustomResourceDefinition::deserialize(object).map(drop).map_err(|error| {
+        Refusal::bad_request(format!(
+            "CustomResourceDefinition in version \"v1\" cannot be handled as a CustomResourceDefinition: {error}"
+        ))
+    })
 }
 
 /// If the object is a definition: completes it, and gives the kind it describes.

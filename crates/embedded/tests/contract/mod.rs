@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use futures::StreamExt as _;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use kube::Client;
 
 pub use world::World;
@@ -49,7 +49,7 @@ pub enum Side {
 /// One sentence of the contract.
 pub struct Case {
     pub name: &'static str,
-    pub run: fn(World) -> BoxFuture<'static, anyhow::Result<()>>,
+    pub run: fn(World) -> LocalBoxFuture<'static, anyhow::Result<()>>,
     /// Why the embedded server may fail it.
     pub difference: Option<&'static str>,
 }
