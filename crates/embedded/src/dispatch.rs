@@ -3,6 +3,7 @@
 mod decode;
 mod options;
 mod patch;
+mod protobuf;
 mod verbs;
 
 use bytes::Bytes;

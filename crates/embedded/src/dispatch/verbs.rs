@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::decode::Decoded;
-use super::{Answer, options, patch};
+use super::{Answer, options, patch, protobuf};
 use crate::people::View;
 use crate::read;
 use crate::refusal::{Cause, Refusal};
@@ -209,14 +209,14 @@ impl<'a> Verbs<'a> {
 
     /// The stored object as this client sees it.
     fn shown(&self, mut object: Value) -> Value {
+        self.resource.narrow(&self.target.version, &mut object);
         object["apiVersion"] = self.resource.api_version(&self.target.version).into();
         object["kind"] = self.resource.kind.clone().into();
         object
     }
 
     fn body(&self) -> Result<Decoded, Refusal> {
-        self.check_content_type()?;
-        let mut decoded = patch::json(self.request)?;
+        let mut decoded = self.decoded()?;
         if !decoded.value.is_object() {
             return Err(Refusal::bad_request("the body of the request is not an object"));
         }
@@ -224,12 +224,16 @@ impl<'a> Verbs<'a> {
         Ok(decoded)
     }
 
-    /// Objects come as JSON; who says nothing means JSON.
-    fn check_content_type(&self) -> Result<(), Refusal> {
+    /// Objects come as JSON, or from kubectl's shortcuts as protobuf; who says nothing means JSON.
+    fn decoded(&self) -> Result<Decoded, Refusal> {
         let given =
             self.request.headers().get("content-type").map_or("", |value| value.to_str().unwrap_or("?"));
         match given.split(';').next().unwrap_or_default().trim() {
-            "" | "application/json" => Ok(()),
+            "" | "application/json" => patch::json(self.request),
+            "application/vnd.kubernetes.protobuf" if !self.resource.is_custom => {
+                let value = protobuf::decode(self.request.body())?;
+                Ok(Decoded { value, complaints: Vec::new() })
+            }
             _ => Err(Refusal::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json",
             )),

@@ -67,7 +67,9 @@ pub fn labels(value: &Value) -> String {
 pub fn selector(value: &Value) -> String {
     let expressions = value["matchExpressions"].as_array().into_iter().flatten().map(|expression| {
         let key = plain(&expression["key"]);
-        let values: Vec<&str> = expression["values"].as_array().into_iter().flatten().map(plain).collect();
+        let mut values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().map(plain).collect();
+        values.sort_unstable();
         match plain(&expression["operator"]) {
             "In" => format!("{key} in ({})", values.join(",")),
             "NotIn" => format!("{key} notin ({})", values.join(",")),

@@ -12,6 +12,9 @@ use crate::server::{Server, Whole};
 /// The media type by which clients recognise that they got everything at once.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// The same for definitions, in the order in which a real server has them.
+const DEFINED_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// `/api`: the core.
@@ -116,10 +119,14 @@ fn group_value(resources: &Resources, name: &str) -> Value {
     json!({ "name": name, "versions": versions, "preferredVersion": versions.first() })
 }
 
+fn verbs(resource: &Resource) -> [&'static str; 8] {
+    if resource.is_custom { DEFINED_VERBS } else { VERBS }
+}
+
 fn plain(resource: &Resource) -> Value {
     let mut value = json!({
         "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
-        "kind": resource.kind, "verbs": VERBS,
+        "kind": resource.kind, "verbs": verbs(resource),
     });
     add_names(resource, &mut value);
     value
@@ -159,7 +166,7 @@ fn aggregated_resource(resource: &Resource, version: &str) -> Value {
         "responseKind": response_kind,
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": VERBS,
+        "verbs": verbs(resource),
     });
     add_names(resource, &mut value);
     if resource.has_status {
