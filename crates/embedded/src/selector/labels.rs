@@ -141,8 +141,8 @@ impl Tokens {
             "notin" => Ok(Requirement::NotIn(key.clone(), checked(&key, self.values()?)?)),
             "=" | "==" => Ok(Requirement::In(key.clone(), checked(&key, [self.exact_value()?].into())?)),
             "!=" => Ok(Requirement::NotIn(key.clone(), checked(&key, [self.exact_value()?].into())?)),
-            ">" => Ok(Requirement::GreaterThan(key, number(&self.exact_value()?)?)),
-            "<" => Ok(Requirement::LessThan(key, number(&self.exact_value()?)?)),
+            ">" => Ok(Requirement::GreaterThan(key.clone(), number(&key, self.exact_value()?)?)),
+            "<" => Ok(Requirement::LessThan(key.clone(), number(&key, self.exact_value()?)?)),
             other => Err(format!("found '{other}', expected: {OPERATORS}")),
         }
     }
@@ -212,8 +212,10 @@ fn checked(key: &str, values: BTreeSet<String>) -> Result<BTreeSet<String>, Stri
     }
 }
 
-fn number(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| {
+/// A bound is both a number and a label: none is below zero.
+fn number(key: &str, text: String) -> Result<i64, String> {
+    let number = text.parse().map_err(|_| {
         format!("values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")
-    })
+    })?;
+    checked(key, [text].into()).map(|_| number)
 }
