@@ -2,6 +2,7 @@
 
 mod built_in;
 mod defined;
+pub mod events;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Resource {
     pub has_generation: bool,
     /// Fields that a field selector may name, besides the name and namespace.
     pub selectable: Vec<Selectable>,
+    /// The schema of the version that objects are stored in; built-in kinds have none.
+    pub stored: Option<Arc<Schema>>,
     /// The served versions, most preferred first.
     pub versions: Vec<Version>,
     /// What a schema cannot say, for our own kinds.
@@ -63,6 +66,8 @@ pub struct Version {
     pub name: String,
     /// What objects look like; built-in kinds have none.
     pub schema: Option<Arc<Schema>>,
+    /// Whether it shows less, or other defaults, than what is stored.
+    pub narrows: bool,
     /// The schema as it was given, for `kubectl explain`.
     pub source: Option<Arc<Value>>,
     /// Columns of `kubectl get`, after the name.
@@ -105,6 +110,18 @@ impl Resource {
     /// Whether the answer to a deletion is the object, and not only that it is gone.
     pub fn shows_what_is_gone(&self) -> bool {
         self.group.is_empty() && matches!(self.kind.as_str(), "Pod" | "Service" | "ServiceAccount")
+    }
+
+    /// Makes a stored object what a version shows of it.
+    pub fn narrow(&self, version: &str, object: &mut Value) {
+        if let Some(schema) = self.narrowing(version) {
+            schema.prune(object);
+        }
+    }
+
+    /// The schema of a version, if it shows less than what is stored.
+    pub fn narrowing(&self, version: &str) -> Option<&Arc<Schema>> {
+        self.version(version).filter(|version| version.narrows)?.schema.as_ref()
     }
 
     /// A served version by its name.

@@ -75,9 +75,7 @@ impl Server {
         let body = if let Ok(body) = Limited::new(body, limit).collect().await {
             body.to_bytes()
         } else {
-            let refusal = Refusal::too_large(format!(
-                "limit is {limit} bytes: the request's body is larger, or broke off"
-            ));
+            let refusal = Refusal::too_large(format!("Request entity too large: limit is {limit}"));
             return dispatch::refuse(&refusal);
         };
         dispatch::answer(&self, &Request::from_parts(head, body))

@@ -109,6 +109,9 @@ impl State {
         for owner in &object.owners {
             self.owned.entry(owner.uid.clone()).or_default().insert((id_of(resource), object.key.clone()));
         }
+        if let Some((twin, copy)) = self.twin(resource, &object) {
+            self.shelf_mut(&twin)?.put(copy);
+        }
         self.shelf_mut(resource)?.put(object);
         self.progress.store(self.revision, Ordering::Release);
         Ok(())
@@ -118,9 +121,22 @@ impl State {
     pub fn remove(&mut self, resource: &Resource, last: Arc<Stored>) -> Result<(), Refusal> {
         let old = self.shelf(resource)?.get(&last.key).cloned();
         self.forget_owners(resource, old.as_deref());
+        if let Some((twin, copy)) = self.twin(resource, &last) {
+            self.shelf_mut(&twin)?.remove(copy);
+        }
         self.shelf_mut(resource)?.remove(last);
         self.progress.store(self.revision, Ordering::Release);
         Ok(())
+    }
+
+    /// The same object as the other API of its kind shows it. Only events have two.
+    fn twin(&self, resource: &Resource, object: &Stored) -> Option<(Arc<Resource>, Arc<Stored>)> {
+        let group = resource::events::other_group(resource)?;
+        let twin = self.resources.find(group, &resource.plural)?;
+        let mut value = object.value();
+        resource::events::convert(&mut value, group);
+        let copy = Stored::new(&value, object.revision, &twin.selectable);
+        Some((twin.clone(), Arc::new(copy)))
     }
 
     /// Whether any object names an owner.

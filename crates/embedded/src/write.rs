@@ -83,10 +83,7 @@ impl<'a> Writer<'a> {
         self.state.serialised += 1;
         let limit = self.state.options.max_object_bytes;
         if stored.body.len() > limit {
-            return Err(Refusal::too_large(format!(
-                "etcdserver: request is too large: the object has {} bytes, at most {limit} are stored",
-                stored.body.len()
-            )));
+            return Err(Refusal::unexpected("etcdserver: request is too large"));
         }
         if !dry_run {
             self.state.next_revision();

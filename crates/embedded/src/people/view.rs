@@ -43,6 +43,7 @@ impl View {
     /// One object.
     pub(crate) fn object(&self, object: &Stored) -> Bytes {
         match self.form {
+            Form::Objects if self.narrows() => self.narrowed(object).to_string().into(),
             Form::Objects => object.text(&self.api_version(), &self.resource.kind),
             Form::Metadata => table::metadata(&object.value()).to_string().into(),
             Form::Table(_) => {
@@ -58,6 +59,14 @@ impl View {
     pub(crate) fn list(&self, page: &Page) -> Bytes {
         let values = || page.objects.iter().map(|object| object.value());
         match self.form {
+            Form::Objects if self.narrows() => {
+                let items: Vec<Value> = page.objects.iter().map(|object| self.narrowed(object)).collect();
+                let list = json!({
+                    "kind": format!("{}List", self.resource.kind), "apiVersion": self.api_version(),
+                    "metadata": read::list_metadata(page), "items": items,
+                });
+                list.to_string().into()
+            }
             Form::Objects => read::list_text(page, &self.resource, &self.version),
             Form::Metadata => {
                 let items: Vec<Value> = values().map(|object| table::metadata(&object)).collect();
@@ -79,8 +88,8 @@ impl View {
     /// The events of a watch, if they are seen as anything else than they are.
     pub(crate) fn events(&self) -> Option<EventView> {
         let columns = match self.form {
-            Form::Objects => return None,
-            Form::Metadata => None,
+            Form::Objects if !self.narrows() => return None,
+            Form::Objects | Form::Metadata => None,
             Form::Table(_) => Some(Columns::of(&self.resource, &self.version)),
         };
         Some(EventView { view: self.clone(), columns, has_headings: false })
@@ -89,6 +98,19 @@ impl View {
     fn row(&self, columns: &Columns, object: &Value) -> Value {
         let Form::Table(beside) = self.form else { return Value::Null };
         columns.row(object, (&self.api_version(), &self.resource.kind), beside, self.clock.now())
+    }
+
+    /// Whether this version shows less than what is stored.
+    fn narrows(&self) -> bool {
+        self.resource.narrowing(&self.version).is_some()
+    }
+
+    fn narrowed(&self, object: &Stored) -> Value {
+        let mut object = object.value();
+        object["apiVersion"] = self.api_version().into();
+        object["kind"] = self.resource.kind.clone().into();
+        self.resource.narrow(&self.version, &mut object);
+        object
     }
 
     fn api_version(&self) -> String {
@@ -123,8 +145,12 @@ impl EventView {
         if event["type"] == "ERROR" {
             return line;
         }
-        let object = event["object"].take();
+        let mut object = event["object"].take();
         event["object"] = match &self.columns {
+            None if matches!(self.view.form, Form::Objects) => {
+                self.view.resource.narrow(&self.view.version, &mut object);
+                object
+            }
             None => table::metadata(&object),
             Some(columns) => {
                 // Headings come with the first row only.

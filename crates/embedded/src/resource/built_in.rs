@@ -81,7 +81,14 @@ fn resource(row: &Row) -> Resource {
         has_status: matches!(parts, Status | SpecAndStatus),
         has_generation: matches!(parts, Spec | SpecAndStatus),
         selectable: selectable.split_whitespace().map(parse_selectable).collect(),
-        versions: vec![Version { name: version.to_owned(), schema: None, source: None, columns: Vec::new() }],
+        stored: None,
+        versions: vec![Version {
+            name: version.to_owned(),
+            schema: None,
+            narrows: false,
+            source: None,
+            columns: Vec::new(),
+        }],
         rules: Vec::new(),
         is_custom: false,
     }

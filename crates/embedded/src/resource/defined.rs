@@ -14,8 +14,10 @@ pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
     let (group, kind) = (text(spec, "group"), text(&spec["names"], "kind"));
     let served = spec["versions"].as_array().into_iter().flatten();
     let served: Vec<&Value> = served.filter(|version| version["served"] == Value::Bool(true)).collect();
+    let stored = spec["versions"].as_array().into_iter().flatten().find(|one| one["storage"] == true);
+    let stored = stored.map(schema_of).unwrap_or(&Value::Null);
     let mut versions: Vec<Version> =
-        served.iter().map(|version| compiled(version)).collect::<Result<_, _>>()?;
+        served.iter().map(|version| compiled(version, stored)).collect::<Result<_, _>>()?;
     versions.sort_by_key(|version| std::cmp::Reverse(version_priority(&version.name)));
     let is_ours = prewarm_api::served::find(&group, &kind).is_some();
     Ok(Resource {
@@ -27,6 +29,7 @@ pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
         has_status: served.iter().any(|version| !version["subresources"]["status"].is_null()),
         has_generation: true,
         selectable: selectable(&served),
+        stored: Some(Arc::new(Schema::compile(&whole(stored))?)),
         versions,
         rules: if is_ours { rule::of(&kind) } else { Vec::new() },
         is_custom: true,
@@ -35,11 +38,16 @@ pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
     })
 }
 
-fn compiled(version: &Value) -> Result<Version, CompileError> {
-    let source = &version["schema"]["openAPIV3Schema"];
+fn schema_of(version: &Value) -> &Value {
+    &version["schema"]["openAPIV3Schema"]
+}
+
+fn compiled(version: &Value, stored: &Value) -> Result<Version, CompileError> {
+    let source = schema_of(version);
     Ok(Version {
         name: text(version, "name"),
         schema: Some(Arc::new(Schema::compile(&whole(source))?)),
+        narrows: source != stored,
         source: Some(Arc::new(source.clone())),
         columns: columns(version),
     })

@@ -55,7 +55,11 @@ pub(super) fn judge(
     let version = resource.version(manner.version).ok_or_else(Refusal::no_such_path)?;
     let mut violations = if let Some(schema) = &version.schema {
         schema.fill(object);
-        validate::judge(schema, &resource.rules, object, old)
+        let violations = validate::judge(schema, &resource.rules, object, old);
+        if let (true, Some(stored)) = (version.narrows, &resource.stored) {
+            stored.fill(object);
+        }
+        violations
     } else {
         built_in::fill(resource, object);
         validate::judge_metadata(object)
@@ -67,7 +71,7 @@ pub(super) fn judge(
     let at = causes.iter().take_while(|cause| cause.field == "metadata.generateName").count();
     let judged: Vec<Cause> = violations.iter().map(|violation| cause(violation, object)).collect();
     causes.splice(at..at, judged);
-    causes.extend(built_in::check(resource, object, old));
+    causes.extend(built_in::check(resource, object));
     if causes.is_empty() {
         return Ok(metadata::warnings(resource, object, old));
     }

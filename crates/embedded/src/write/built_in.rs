@@ -4,10 +4,13 @@ use serde_json::{Value, json};
 
 use super::Propagation;
 use crate::refusal::{Cause, Refusal};
-use crate::resource::Resource;
+use crate::resource::{self, Resource};
 
 /// Seconds that a pod has to end, if it does not say otherwise.
 const POD_GRACE_SECONDS: u64 = 30;
+
+/// Bytes that a config map or secret may hold.
+const MAX_DATA_BYTES: usize = 1024 * 1024;
 
 fn is(resource: &Resource, group: &str, kind: &str) -> bool {
     resource.group == group && resource.kind == kind
@@ -47,14 +50,16 @@ pub(super) fn keeps_status_on_create(resource: &Resource) -> bool {
 /// Whether a replacement must say which version it replaces.
 pub(super) fn needs_version(resource: &Resource) -> bool {
     let strict = ["customresourcedefinitions", "leases", "poddisruptionbudgets"];
-    resource.is_custom || strict.contains(&resource.plural.as_str())
+    resource.is_custom
+        || resource.group == "admissionregistration.k8s.io"
+        || strict.contains(&resource.plural.as_str())
 }
 
 /// Whether replacing an object that is not there creates it.
 pub fn is_made_by_replacing(resource: &Resource) -> bool {
     !resource.is_custom
         && (is(resource, "coordination.k8s.io", "Lease")
-            || resource.kind == "Event"
+            || matches!(resource.kind.as_str(), "Event" | "Service")
             || resource.group == "rbac.authorization.k8s.io")
 }
 
@@ -105,6 +110,7 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
             default("/type", json!("Opaque"));
             encode_string_data(object);
         }
+        (group, "Event") => resource::events::complete(object, group),
         _ => {}
     }
 }
@@ -131,7 +137,10 @@ fn encode_string_data(object: &mut Value) {
 }
 
 /// What is wrong with an object of a built-in kind, as far as it is looked at.
-pub(super) fn check(resource: &Resource, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
+pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Cause> {
+    if resource.is_custom {
+        return Vec::new();
+    }
     let has_containers =
         object.pointer("/spec/containers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     if is(resource, "", "Pod") && !has_containers {
@@ -141,7 +150,21 @@ pub(super) fn check(resource: &Resource, object: &Value, _old: Option<&Value>) -
             field: "spec.containers".to_owned(),
         }];
     }
-    Vec::new()
+    let place = match resource.kind.as_str() {
+        "ConfigMap" => "[]",
+        "Secret" => "data",
+        _ => return Vec::new(),
+    };
+    let values = ["data", "binaryData"].into_iter().filter_map(|field| object[field].as_object()).flatten();
+    let bytes: usize = values.map(|(_, value)| value.as_str().map_or(0, str::len)).sum();
+    if bytes <= MAX_DATA_BYTES {
+        return Vec::new();
+    }
+    vec![Cause {
+        reason: "FieldValueTooLong".to_owned(),
+        message: format!("Too long: may not be more than {MAX_DATA_BYTES} bytes"),
+        field: place.to_owned(),
+    }]
 }
 
 /// Namespaces that every cluster has and keeps.

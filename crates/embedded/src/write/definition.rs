@@ -50,6 +50,7 @@ pub(super) fn prepare(
         Refusal::invalid(resource, &name, &[cause])
     };
     complete(object);
+    check_versions(resource, &name, &object["spec"]["versions"])?;
     let kind = resource::from_definition(object)
         .map_err(|error| fault("spec.versions", format!("Invalid value: \"object\": {error}")))?;
     let expected = format!("{}.{}", kind.plural, kind.group);
@@ -67,6 +68,29 @@ pub(super) fn prepare(
 pub(super) fn kind_of(state: &State, resource: &Resource, stored: &Stored) -> Option<Arc<Resource>> {
     let (plural, group) = stored.key.name.split_once('.').filter(|_| is_definition(resource))?;
     state.resources.find(group, plural).cloned()
+}
+
+/// Exactly one version is stored, and every version has a schema.
+fn check_versions(resource: &Resource, name: &str, versions: &Value) -> Result<(), Refusal> {
+    let versions = versions.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut causes = Vec::new();
+    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+        causes.push(Cause {
+            reason: "FieldValueInvalid".to_owned(),
+            message: "Invalid value: must have exactly one version marked as storage version".to_owned(),
+            field: "spec.versions".to_owned(),
+        });
+    }
+    for (index, version) in versions.iter().enumerate() {
+        if version["schema"]["openAPIV3Schema"].is_null() {
+            causes.push(Cause {
+                reason: "FieldValueRequired".to_owned(),
+                message: "Required value: schemas are required".to_owned(),
+                field: format!("spec.versions[{index}].schema.openAPIV3Schema"),
+            });
+        }
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(resource, name, &causes)) }
 }
 
 /// If the object was a definition: its kind and all objects of it are gone.

@@ -371,7 +371,8 @@ async fn these_built_in_kinds_count_generations(world: World) -> anyhow::Result<
     }
     same(
         counting.join(" "),
-        "Deployment DaemonSet ReplicaSet StatefulSet Job CronJob PodDisruptionBudget PriorityClass",
+        "Deployment DaemonSet ReplicaSet StatefulSet Job CronJob PodDisruptionBudget PriorityClass \
+         ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
     )
 }
 
@@ -390,7 +391,10 @@ async fn these_built_in_kinds_are_not_replaced_without_a_version(world: World) -
             answer.ok(200).context(path)?;
         }
     }
-    same(strict.join(" "), "Lease PodDisruptionBudget")
+    same(
+        strict.join(" "),
+        "Lease PodDisruptionBudget ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
+    )
 }
 
 async fn these_built_in_kinds_are_made_by_replacing_them(world: World) -> anyhow::Result<()> {
@@ -401,7 +405,7 @@ async fn these_built_in_kinds_are_made_by_replacing_them(world: World) -> anyhow
             made.push(object["kind"].as_str().unwrap_or_default().to_owned());
         }
     }
-    same(made.join(" "), "Lease Role RoleBinding ClusterRole ClusterRoleBinding")
+    same(made.join(" "), "Service Lease Role RoleBinding ClusterRole ClusterRoleBinding")
 }
 
 async fn an_empty_map_of_data_is_left_out(world: World) -> anyhow::Result<()> {
