@@ -2,7 +2,6 @@
 
 use anyhow::{Context as _, ensure};
 use prewarm_api::validate;
-use prewarm_corpus::{Case, Verdict};
 use prewarm_testkit::ApiServer;
 use serde_json::Value;
 
@@ -15,7 +14,7 @@ pub async fn every_object_of_the_corpus_gets_its_verdict_from_the_server() -> an
     let mut wrong = Vec::new();
     for case in &cases {
         let answer = judge.ask(case).await.with_context(|| case.title())?;
-        if !agrees(case, &answer) {
+        if !judge::agrees(case.server_verdict(), &answer) {
             wrong.push(format!(
                 "{}\n    wanted {:?}\n    said {answer}",
                 case.title(),
@@ -50,16 +49,6 @@ pub async fn what_the_server_stores_has_the_defaults_that_validate_fills_in() ->
     ensure!(compared > 50, "only {compared} objects were compared");
     ensure!(differing.is_empty(), "{} defaulted objects differ:\n{}", differing.len(), differing.join("\n"));
     Ok(())
-}
-
-fn agrees(case: &Case, answer: &Answer) -> bool {
-    match (case.server_verdict(), answer) {
-        (Verdict::Accept, Answer::Taken(_)) => true,
-        (Verdict::Refuse { at }, Answer::Refused { paths, .. }) => {
-            paths.iter().any(|path| judge::is_same_place(path, at))
-        }
-        _ => false,
-    }
 }
 
 fn defaulted(object: &Value) -> anyhow::Result<Value> {

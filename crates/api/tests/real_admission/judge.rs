@@ -1,4 +1,4 @@
-//! Asks the real server about objects, strictly and without storing them.
+//! Asks a server about objects, strictly and without storing them. The embedded server answers the same questions.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use http::Request;
 use kube::Client;
 use prewarm_api::served;
-use prewarm_corpus::Case;
+use prewarm_corpus::{Case, Verdict};
 use prewarm_testkit::ApiServer;
 use serde_json::Value;
 
@@ -43,7 +43,12 @@ impl Judge {
 
     /// Takes the server as it is.
     pub async fn of(server: &ApiServer) -> anyhow::Result<Self> {
-        Ok(Self { client: server.client()?, namespace: server.namespace().await? })
+        Ok(Self::through(server.client()?, server.namespace().await?))
+    }
+
+    /// Asks whatever server the client talks to.
+    pub fn through(client: Client, namespace: String) -> Self {
+        Self { client, namespace }
     }
 
     /// The verdict on a case: of a creation or, where it has an old object, of the update.
@@ -115,6 +120,17 @@ fn refusal(status: &kube::core::Status) -> Answer {
         paths.extend(["apiVersion".to_owned(), "kind".to_owned()]);
     }
     Answer::Refused { paths, message: status.message.clone() }
+}
+
+/// Whether the answer is the verdict: taken, or refused at that place.
+pub fn agrees(verdict: &Verdict, answer: &Answer) -> bool {
+    match (verdict, answer) {
+        (Verdict::Accept, Answer::Taken(_)) => true,
+        (Verdict::Refuse { at }, Answer::Refused { paths, .. }) => {
+            paths.iter().any(|path| is_same_place(path, at))
+        }
+        _ => false,
+    }
 }
 
 /// Whether the server's path and ours name the same place. The server writes a map key as `.key` after a schema
