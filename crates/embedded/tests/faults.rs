@@ -191,7 +191,8 @@ async fn a_delayed_watch_gets_everything_late_and_in_order() {
         rates.watch_delayed = 1.0;
         rates.watch_delay = Duration::from_secs(1)..=Duration::from_mins(1);
     });
-    let watch = maps(faults.client(&server)).watch(&WatchParams::default(), "0").await.unwrap();
+    let watch =
+        maps(faults.client(&server)).watch(&WatchParams::default().disable_bookmarks(), "0").await.unwrap();
     let api = maps(server.client());
     create(&api, "one").await.unwrap();
     for value in 1..=20 {
@@ -221,7 +222,7 @@ async fn bookmarks_are_withheld_except_the_one_that_ends_a_streaming_list() {
         _ => "other",
     });
     assert_eq!(kinds.try_collect::<Vec<_>>().await.unwrap(), ["added", "bookmark"]);
-    assert_eq!(faults.tally()["bookmark-withheld"], 3);
+    assert!(faults.tally()["bookmark-withheld"] >= 3);
 }
 
 /// A server on which `one` has values 0 to 9 and `two` came in between.
@@ -346,23 +347,23 @@ async fn what_the_server_has_forgotten_is_read_fresh() {
 async fn a_watch_that_starts_in_the_past_catches_up() {
     let (server, past) = server_with_a_past().await;
     let api = maps(from_the_past(4).client(&server));
-    for params in [WatchParams::default(), WatchParams::default().initial_events()] {
-        let with_end = params.send_initial_events;
-        let watch = api.watch(&params.timeout(10), "0").await.unwrap();
-        let lines = watch.map_ok(|event| match event {
+    let present = past.keys().next_back().unwrap() + 1;
+    let begin = present - 4;
+    let way = WatchParams::default;
+    let ways = [(way(), true), (way().initial_events(), true), (way().disable_bookmarks(), false)];
+    for (params, has_end) in ways {
+        let mut wanted: Vec<_> =
+            past[&begin].iter().map(|map| format!("added {} {}", map.name_any(), version(map))).collect();
+        wanted.extend(has_end.then(|| format!("bookmark {begin}")));
+        wanted.extend((begin + 1..=present).map(|revision| format!("modified one {revision}")));
+        let watch = api.watch(&params, "0").await.unwrap();
+        let lines = watch.take(wanted.len()).map_ok(|event| match event {
             WatchEvent::Added(map) => format!("added {} {}", map.name_any(), version(&map)),
             WatchEvent::Modified(map) => format!("modified {} {}", map.name_any(), version(&map)),
             WatchEvent::Bookmark(mark) => format!("bookmark {}", mark.metadata.resource_version),
             other => panic!("{other:?}"),
         });
-        let lines: Vec<_> = lines.try_collect().await.unwrap();
-        let present = past.keys().next_back().unwrap() + 1;
-        let begin = present - 4;
-        let mut wanted: Vec<_> =
-            past[&begin].iter().map(|map| format!("added {} {}", map.name_any(), version(map))).collect();
-        wanted.extend(with_end.then(|| format!("bookmark {begin}")));
-        wanted.extend((begin + 1..=present).map(|revision| format!("modified one {revision}")));
-        assert_eq!(lines, wanted);
+        assert_eq!(lines.try_collect::<Vec<_>>().await.unwrap(), wanted);
     }
 }
 

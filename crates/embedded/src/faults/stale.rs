@@ -128,7 +128,7 @@ impl<'a> Read<'a> {
             return Ok(None);
         }
         let added = objects(&list).map(|object| json!({ "type": "ADDED", "object": object }));
-        let end = (self.query.send_initial_events == Some(true)).then(|| end_of_initial(&list, &version));
+        let end = self.query.allow_watch_bookmarks.then(|| end_of_initial(&list, &version));
         let lines: Vec<String> = added.chain(end).map(|line| format!("{line}\n")).collect();
         Ok(Some(watch.map(|rest| Continued { first: Some(lines.concat().into()), rest }.boxed_unsync())))
     }
