@@ -30,7 +30,7 @@ async fn every_object_of_the_corpus_gets_its_verdict_from_the_embedded_server() 
             wrong.push(format!("{}\n    wanted {wanted:?}\n    said {answer}", case.title()));
         }
     }
-    println!("{} corpus objects judged by the embedded server", cases.len());
+    println!("\ncounted: {} corpus objects judged by the embedded server", cases.len());
     for (case, difference) in cases.iter().filter_map(|case| Some((case, case.difference.as_ref()?))) {
         println!("the real server may differ: {}: {}", case.title(), difference.because);
     }

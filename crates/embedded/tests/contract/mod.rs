@@ -6,14 +6,20 @@
 //!
 //! `CONTRACT=word` runs only the cases whose name contains the word.
 
+#![expect(clippy::similar_names, reason = "the cases are about paths and patches")]
+#![expect(clippy::needless_pass_by_value, reason = "values are written where they are passed")]
+
 mod built_in;
 mod collect;
 mod creating;
 mod definitions;
 mod delete;
 mod events;
+mod json_patches;
+mod kinds;
 mod limits;
 mod list;
+mod metadata;
 mod patching;
 mod requests;
 mod schemas;
@@ -78,8 +84,11 @@ pub fn all() -> Vec<Case> {
         definitions::cases(),
         delete::cases(),
         events::cases(),
+        json_patches::cases(),
+        kinds::cases(),
         limits::cases(),
         list::cases(),
+        metadata::cases(),
         patching::cases(),
         requests::cases(),
         schemas::cases(),
@@ -106,10 +115,14 @@ pub async fn run(side: Side, client: &Client) -> anyhow::Result<()> {
         Side::Embedded => "the embedded server",
         Side::Real => "the real kube-apiserver",
     };
-    println!("{} contract cases ran on {server} in {:.1} s", cases.len(), start.elapsed().as_secs_f32());
+    println!(
+        "\ncounted: {} contract cases ran on {server} in {:.1} s",
+        cases.len(),
+        start.elapsed().as_secs_f32()
+    );
     for case in &cases {
         if let Some(reason) = case.difference {
-            println!("may differ: {}: {reason}", case.name.replace('_', " "));
+            println!("counted: may differ: {}: {reason}", case.name.replace('_', " "));
         }
     }
     let failures: Vec<String> = verdicts.into_iter().flatten().collect();

@@ -95,7 +95,7 @@ impl World {
         self.send("PATCH", path, "application/json-patch+json", serde_json::to_vec(patch)?).await
     }
 
-    /// Deletes; `options` are DeleteOptions, or null for none.
+    /// Deletes; `options` are `DeleteOptions`, or null for none.
     pub async fn delete(&self, path: &str, options: &Value) -> anyhow::Result<Answer> {
         let body = if options.is_null() { Vec::new() } else { serde_json::to_vec(options)? };
         self.send("DELETE", path, "application/json", body).await
