@@ -1,4 +1,4 @@
-//! The part of JSONPath that printer columns may use: fields, indexes, `[*]` and a filter for one value, as in
+//! The part of `JSONPath` that printer columns may use: fields, indexes, `[*]` and a filter for one value, as in
 //! `.status.conditions[?(@.type=="Ready")].status`.
 
 use serde_json::Value;
@@ -65,7 +65,7 @@ impl Step {
                     let found = path.iter().try_fold(*item, |value, name| value.get(name));
                     found.is_some_and(|found| match found {
                         Value::String(text) => text == is,
-                        other => other.to_string() == *is,
+                        other => &other.to_string() == is,
                     })
                 })
                 .collect(),

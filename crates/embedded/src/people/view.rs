@@ -50,7 +50,7 @@ impl View {
                 let columns = Columns::of(&self.resource, &self.version);
                 let row = self.row(&columns, &object.value());
                 let metadata = json!({ "resourceVersion": object.revision.to_string() });
-                table_value(&metadata, &columns.definitions(), vec![row]).to_string().into()
+                table_value(&metadata, &columns.definitions(), &[row]).to_string().into()
             }
         }
     }
@@ -78,8 +78,8 @@ impl View {
             }
             Form::Table(_) => {
                 let columns = Columns::of(&self.resource, &self.version);
-                let rows = values().map(|object| self.row(&columns, &object)).collect();
-                let table = table_value(&read::list_metadata(page), &columns.definitions(), rows);
+                let rows: Vec<Value> = values().map(|object| self.row(&columns, &object)).collect();
+                let table = table_value(&read::list_metadata(page), &columns.definitions(), &rows);
                 table.to_string().into()
             }
         }
@@ -118,7 +118,7 @@ impl View {
     }
 }
 
-fn table_value(metadata: &Value, definitions: &Value, rows: Vec<Value>) -> Value {
+fn table_value(metadata: &Value, definitions: &Value, rows: &[Value]) -> Value {
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
         "columnDefinitions": definitions, "rows": rows,
@@ -157,7 +157,7 @@ impl EventView {
                 let definitions = if self.has_headings { Value::Null } else { columns.definitions() };
                 let metadata = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
                 let row = self.view.row(columns, &object);
-                table_value(&metadata, &definitions, vec![row])
+                table_value(&metadata, &definitions, &[row])
             }
         };
         self.has_headings = true;

@@ -15,7 +15,7 @@ pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
     let served = spec["versions"].as_array().into_iter().flatten();
     let served: Vec<&Value> = served.filter(|version| version["served"] == Value::Bool(true)).collect();
     let stored = spec["versions"].as_array().into_iter().flatten().find(|one| one["storage"] == true);
-    let stored = stored.map(schema_of).unwrap_or(&Value::Null);
+    let stored = stored.map_or(&Value::Null, schema_of);
     let mut versions: Vec<Version> =
         served.iter().map(|version| compiled(version, stored)).collect::<Result<_, _>>()?;
     versions.sort_by_key(|version| std::cmp::Reverse(version_priority(&version.name)));
