@@ -147,7 +147,7 @@ impl Faults {
         *self.shared.halted.borrow()
     }
 
-    /// How many writes the server has carried out; refused ones and dry runs do not count.
+    /// How many writes the server has carried out. Refused ones do not count, nor do those whose query says `dryRun`.
     pub fn writes(&self) -> u64 {
         self.progress().writes
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use rand::rngs::StdRng;
+use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::asked::{Asked, Verb};
@@ -54,7 +54,8 @@ pub(super) struct WatchFate {
     pub(super) withholds_bookmarks: bool,
     /// Whether the script asked for it, so that it happens in quiet times as well.
     pub(super) is_scripted: bool,
-    pub(super) random: StdRng,
+    /// Of a kind that keeps its numbers, so that a seed that once failed means the same later.
+    pub(super) random: Xoshiro256PlusPlus,
 }
 
 /// Where a watch ends: whichever comes first.
@@ -68,10 +69,10 @@ pub(super) struct WatchCut {
 impl Fate {
     /// Nothing happens.
     pub(super) fn good(seed: u64, asked: &Asked, turn: u64) -> Self {
-        Self::new(StdRng::seed_from_u64(mix(seed, asked, turn)))
+        Self::new(Xoshiro256PlusPlus::seed_from_u64(mix(seed, asked, turn)))
     }
 
-    fn new(random: StdRng) -> Self {
+    fn new(random: Xoshiro256PlusPlus) -> Self {
         let watch =
             WatchFate { cut: None, delay: None, withholds_bookmarks: false, is_scripted: false, random };
         Self { before: Duration::ZERO, after: Duration::ZERO, failure: None, stale: None, watch }
@@ -80,7 +81,7 @@ impl Fate {
     /// What the plan and chance say. Everything is drawn, in one order, so that changing one rate moves no other.
     pub(super) fn by_chance(plan: &FaultPlan, seed: u64, asked: &Asked, turn: u64) -> Self {
         let Some(rates) = plan.rates_of(asked) else { return Self::good(seed, asked, turn) };
-        let mut random = StdRng::seed_from_u64(mix(seed, asked, turn));
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(mix(seed, asked, turn));
         let latency = within(&mut random, &rates.latency);
         let before = within(&mut random, &(Duration::ZERO..=latency));
         let failure = failure(rates, &mut random);
@@ -122,7 +123,7 @@ impl Fate {
     }
 }
 
-fn failure(rates: &Rates, random: &mut StdRng) -> Option<Failure> {
+fn failure(rates: &Rates, random: &mut Xoshiro256PlusPlus) -> Option<Failure> {
     let seconds = random.random_range(ordered(&rates.retry_after));
     let failures = [
         (rates.refused, Failure::Refused),
@@ -135,7 +136,7 @@ fn failure(rates: &Rates, random: &mut StdRng) -> Option<Failure> {
     drawn.into_iter().flatten().next()
 }
 
-fn cut(rates: &Rates, random: &mut StdRng) -> Option<WatchCut> {
+fn cut(rates: &Rates, random: &mut Xoshiro256PlusPlus) -> Option<WatchCut> {
     let happens = happens(random, rates.watch_cut);
     let events = random.random_range(ordered(&rates.cut_after_events));
     let after = Some(within(random, &rates.cut_after));
@@ -143,12 +144,12 @@ fn cut(rates: &Rates, random: &mut StdRng) -> Option<WatchCut> {
     happens.then_some(WatchCut { events, after, how })
 }
 
-fn happens(random: &mut StdRng, chance: Chance) -> bool {
+fn happens(random: &mut Xoshiro256PlusPlus, chance: Chance) -> bool {
     random.random_range(0.0..1.0) < chance
 }
 
 /// A time within bounds.
-pub(super) fn within(random: &mut StdRng, bounds: &RangeInclusive<Duration>) -> Duration {
+pub(super) fn within(random: &mut Xoshiro256PlusPlus, bounds: &RangeInclusive<Duration>) -> Duration {
     let micros = |time: &Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(random.random_range(ordered(&(micros(bounds.start())..=micros(bounds.end())))))
 }
