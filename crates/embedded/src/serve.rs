@@ -69,7 +69,7 @@ impl Server {
         }
         let keys = Arc::new(Keys::generate().map_err(ServeError::Keys)?);
         let (stop, stopped) = watch::channel(false);
-        let connections = Connections::new(limits.connections);
+        let connections = Connections::new(limits.clone());
         let door = Arc::new(Door { server: self, keys: keys.clone(), limits, stopped });
         let accepting = tokio::spawn(accept(listener, door, connections.clone()));
         Ok(Serving { address, keys, connections, stop, accepting })
@@ -79,7 +79,7 @@ impl Server {
 async fn accept(listener: TcpListener, door: Arc<Door>, connections: Connections) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => connections.admit(stream, &door),
+            Ok((stream, _)) => connections.admit(stream, &door).await,
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }

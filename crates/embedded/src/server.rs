@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde_json::Value;
 
 use crate::body::Body;
@@ -72,11 +72,15 @@ impl Server {
     {
         let (head, body) = request.into_parts();
         let limit = self.max_body_bytes;
-        let body = if let Ok(body) = Limited::new(body, limit).collect().await {
-            body.to_bytes()
-        } else {
-            let refusal = Refusal::too_large(format!("Request entity too large: limit is {limit}"));
-            return dispatch::refuse(&refusal);
+        let body = match Limited::new(body, limit).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let refusal = Refusal::too_large(format!("Request entity too large: limit is {limit}"));
+                return dispatch::refuse(&refusal);
+            }
+            Err(error) => {
+                return dispatch::refuse(&Refusal::bad_request(format!("reading the body: {error}")));
+            }
         };
         dispatch::answer(&self, &Request::from_parts(head, body))
     }

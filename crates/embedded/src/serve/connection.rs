@@ -11,7 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::server::TlsStream;
 use tower::Service as _;
 
@@ -87,9 +87,10 @@ async fn answer(
     activity: Arc<Activity>,
     request: Request<Incoming>,
 ) -> Result<Response<SocketBody>, Infallible> {
-    let under_way = activity.begin();
     // Asked before the body is read: a stranger's body costs nothing.
-    let response = if is_admitted(&door.keys, &request) {
+    let is_known = has_token(&door.keys, &request);
+    let under_way = activity.begin(is_known);
+    let response = if is_known {
         let mut server = door.server.clone();
         match timeout(door.limits.body, server.call(request)).await {
             Ok(answered) => answered?,
@@ -101,7 +102,7 @@ async fn answer(
     Ok(response.map(|body| SocketBody::new(body, under_way, stopped(door.stopped.clone()))))
 }
 
-fn is_admitted<B>(keys: &Keys, request: &Request<B>) -> bool {
+fn has_token<B>(keys: &Keys, request: &Request<B>) -> bool {
     let given = request.headers().get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let given = given.and_then(|given| given.split_at_checked("Bearer ".len()));
     given.is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case(b"Bearer ") && keys.admits(token))
@@ -116,11 +117,10 @@ async fn stopped(mut stopped: watch::Receiver<bool>) {
 /// Ends when a connection has been without a request for longer than it may.
 async fn quiet_for_too_long(activity: &Activity, limits: &Limits) {
     loop {
-        let limit = if activity.has_had_request() { limits.idle } else { limits.first_request };
-        let quiet_since = activity.quiet_since();
-        let deadline = quiet_since.unwrap_or_else(tokio::time::Instant::now) + limit;
-        sleep_until(deadline).await;
-        if quiet_since.is_some() && activity.quiet_since() == quiet_since {
+        let quiet = activity.quiet();
+        let (is_known, since) = quiet.unwrap_or_else(|| (false, Instant::now()));
+        sleep_until(since + if is_known { limits.idle } else { limits.first_request }).await;
+        if quiet.is_some() && activity.quiet() == quiet {
             return;
         }
     }

@@ -1,5 +1,5 @@
 //! Who is connected. The number is bounded: a newcomer takes the place of whoever has been without a request for
-//! longest, so half-open connections, however many, keep nobody out.
+//! longest, strangers before known clients, so half-open connections, however many, keep nobody out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::connection::{self, Door};
+use super::limits::Limits;
 
 /// The open connections. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Connections {
-    limit: usize,
+    limits: Limits,
     table: Arc<Mutex<Table>>,
     count: watch::Sender<usize>,
 }
@@ -25,41 +26,67 @@ struct Table {
     open: BTreeMap<u64, (Arc<Activity>, AbortHandle)>,
 }
 
-/// What a connection is doing.
-#[derive(Debug)]
-pub struct Activity(Mutex<Requests>);
-
-#[derive(Clone, Copy, Debug)]
-struct Requests {
-    under_way: usize,
-    has_had_one: bool,
-    quiet_since: Instant,
+/// Whether there is a place for a newcomer.
+enum Place {
+    Free,
+    /// Not yet: the quietest has been so only since then.
+    TakenBySomeoneNew(Instant),
+    /// No: everyone has a request under way.
+    Full,
 }
 
-/// A request under way; dropping it ends the request.
-#[derive(Debug)]
-pub struct UnderWay(Arc<Activity>);
-
 impl Connections {
-    /// None yet, and never more than this.
-    pub fn new(limit: usize) -> Self {
-        Self { limit, table: Arc::default(), count: watch::Sender::new(0) }
+    /// None yet, and never more than the limit.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, table: Arc::default(), count: watch::Sender::new(0) }
     }
 
-    /// Takes a connection in, if there is a place for it or one can be made.
-    pub fn admit(&self, stream: TcpStream, door: &Arc<Door>) {
-        let mut table = self.lock();
-        if table.open.len() >= self.limit && !table.drop_quietest() {
-            return;
+    /// Takes a connection in. If all places are taken, someone quiet has to make way; if there is nobody, the newcomer
+    /// goes again.
+    pub async fn admit(&self, stream: TcpStream, door: &Arc<Door>) {
+        let mut count = self.count.subscribe();
+        loop {
+            let since = match self.place() {
+                Place::Free => break,
+                Place::Full => return,
+                Place::TakenBySomeoneNew(since) => since,
+            };
+            // Everyone has a moment to send a request. Until then newcomers wait where the system keeps them.
+            let _either = timeout_at(since + self.limits.making_way, count.changed()).await;
         }
+        self.seat(stream, door);
+    }
+
+    /// Finds or makes a place for one more.
+    fn place(&self) -> Place {
+        let mut table = self.lock();
+        if table.open.len() < self.limits.connections {
+            return Place::Free;
+        }
+        let quiet = table.open.iter().filter_map(|(number, (activity, _))| {
+            let (is_known, since) = activity.quiet()?;
+            Some((is_known, since, *number))
+        });
+        let Some((_, since, number)) = quiet.min() else { return Place::Full };
+        if since.elapsed() < self.limits.making_way {
+            return Place::TakenBySomeoneNew(since);
+        }
+        if let Some((_, task)) = table.open.remove(&number) {
+            task.abort();
+        }
+        Place::Free
+    }
+
+    fn seat(&self, stream: TcpStream, door: &Arc<Door>) {
+        let mut table = self.lock();
         table.next += 1;
         let number = table.next;
         let activity = Arc::new(Activity::new());
-        let place = Place { connections: self.clone(), number };
-        let task = connection::serve(stream, door.clone(), activity.clone());
+        let seat = Seat { connections: self.clone(), number };
+        let serving = connection::serve(stream, door.clone(), activity.clone());
         let task = tokio::spawn(async move {
-            let _place = place;
-            task.await;
+            let _seat = seat;
+            serving.await;
         });
         table.open.insert(number, (activity, task.abort_handle()));
         self.count.send_replace(table.open.len());
@@ -89,28 +116,13 @@ impl Connections {
     }
 }
 
-impl Table {
-    /// Ends the connection that has been without a request for longest; says whether there was one.
-    fn drop_quietest(&mut self) -> bool {
-        let quiet = self
-            .open
-            .iter()
-            .filter_map(|(number, (activity, _))| activity.quiet_since().map(|since| (since, *number)));
-        let Some((_, number)) = quiet.min() else { return false };
-        if let Some((_, task)) = self.open.remove(&number) {
-            task.abort();
-        }
-        true
-    }
-}
-
-/// A connection's place in the table, given up however its task ends.
-struct Place {
+/// A connection's entry in the table, given up however its task ends.
+struct Seat {
     connections: Connections,
     number: u64,
 }
 
-impl Drop for Place {
+impl Drop for Seat {
     fn drop(&mut self) {
         let mut table = self.connections.lock();
         table.open.remove(&self.number);
@@ -118,28 +130,39 @@ impl Drop for Place {
     }
 }
 
+/// What a connection is doing.
+#[derive(Debug)]
+pub struct Activity(Mutex<Requests>);
+
+#[derive(Clone, Copy, Debug)]
+struct Requests {
+    under_way: usize,
+    /// Whether one of them had the token.
+    is_known: bool,
+    quiet_since: Instant,
+}
+
+/// A request under way; dropping it ends the request.
+#[derive(Debug)]
+pub struct UnderWay(Arc<Activity>);
+
 impl Activity {
     fn new() -> Self {
-        Self(Mutex::new(Requests { under_way: 0, has_had_one: false, quiet_since: Instant::now() }))
+        Self(Mutex::new(Requests { under_way: 0, is_known: false, quiet_since: Instant::now() }))
     }
 
-    /// Notes a request.
-    pub fn begin(self: &Arc<Self>) -> UnderWay {
+    /// Notes a request, and whether it had the token.
+    pub fn begin(self: &Arc<Self>, is_known: bool) -> UnderWay {
         let mut requests = self.lock();
         requests.under_way += 1;
-        requests.has_had_one = true;
+        requests.is_known |= is_known;
         UnderWay(self.clone())
     }
 
-    /// Whether there was ever a request.
-    pub fn has_had_request(&self) -> bool {
-        self.lock().has_had_one
-    }
-
-    /// Since when there is no request; none while there is one.
-    pub fn quiet_since(&self) -> Option<Instant> {
+    /// Whether the client is known, and since when it has no request; none while it has one.
+    pub fn quiet(&self) -> Option<(bool, Instant)> {
         let requests = self.lock();
-        (requests.under_way == 0).then_some(requests.quiet_since)
+        (requests.under_way == 0).then_some((requests.is_known, requests.quiet_since))
     }
 
     fn lock(&self) -> MutexGuard<'_, Requests> {

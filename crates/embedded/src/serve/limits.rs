@@ -8,11 +8,13 @@ pub struct Limits {
     /// Connections at once. With more, the one that has been without a request for longest goes; if all have one, the
     /// newcomer does.
     pub connections: usize,
+    /// How long each may be without a request before it has to make way for a newcomer.
+    pub making_way: Duration,
     /// From the first byte to an agreed key.
     pub handshake: Duration,
-    /// From then to the end of the first request's head.
+    /// From then to the end of the first request's head, and between the requests of a stranger.
     pub first_request: Duration,
-    /// How long a connection may stay open after an answer, without another request.
+    /// How long a client with the token may stay without another request.
     pub idle: Duration,
     /// From the end of a request's head to the end of its body.
     pub body: Duration,
@@ -28,6 +30,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1000,
+            making_way: Duration::from_millis(500),
             handshake: Duration::from_secs(10),
             first_request: Duration::from_secs(10),
             idle: Duration::from_mins(3),
