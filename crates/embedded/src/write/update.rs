@@ -168,14 +168,16 @@ fn check_new_finalizers(resource: &Resource, before: &Value, new: &Value) -> Res
     }
     let had = before["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let has = new["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-    let added: Vec<&Value> = has.iter().filter(|finalizer| !had.contains(finalizer)).collect();
+    let added = has.iter().filter(|finalizer| !had.contains(finalizer));
+    let added: Vec<String> = added.map(ToString::to_string).collect();
     if added.is_empty() {
         return Ok(());
     }
     let cause = Cause {
         reason: "FieldValueForbidden".to_owned(),
         message: format!(
-            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
         ),
         field: "metadata.finalizers".to_owned(),
     };

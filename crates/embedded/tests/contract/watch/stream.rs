@@ -44,11 +44,15 @@ impl Watching {
         }
     }
 
-    /// The next event of a watch that is not over.
+    /// The next event of a watch that is not over. Bookmarks that only say how far the server is may come at any time,
+    /// and are left out.
     pub async fn event(&mut self) -> anyhow::Result<Value> {
-        match self.next().await? {
-            Some(event) => Ok(event),
-            None => bail!("the watch is over"),
+        loop {
+            match self.next().await? {
+                Some(event) if is_plain_bookmark(&event) => {}
+                Some(event) => return Ok(event),
+                None => bail!("the watch is over"),
+            }
         }
     }
 
@@ -75,4 +79,8 @@ impl Watching {
 pub fn brief(event: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     format!("{} {}", text(&event["type"]), text(&event["object"]["metadata"]["name"]))
+}
+
+fn is_plain_bookmark(event: &Value) -> bool {
+    event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"].is_null()
 }
