@@ -98,6 +98,12 @@ impl Watchers {
         self.objects.retain(|_, group| is_left(group));
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let groups = self.namespaces.values().chain(self.objects.values());
+        self.all.len() + groups.map(Group::len).sum::<usize>()
+    }
+
     pub(super) fn close(&mut self) {
         self.all.clear();
         self.namespaces.clear();
