@@ -1,6 +1,7 @@
 //! From a request to the verb it means, and from what the verb gives to an answer.
 
 mod decode;
+mod identity;
 mod options;
 mod patch;
 mod protobuf;

@@ -6,10 +6,10 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::decode::Decoded;
-use super::{Answer, options, patch, protobuf};
+use super::{Answer, identity, options, patch, protobuf};
 use crate::people::View;
 use crate::read;
-use crate::refusal::{Cause, Refusal};
+use crate::refusal::Refusal;
 use crate::request::{Query, Target};
 use crate::resource::Resource;
 use crate::server::{Server, Whole};
@@ -115,7 +115,7 @@ impl<'a> Verbs<'a> {
     /// PUT: the whole object, or its status.
     pub(super) fn update(&self) -> Result<Answer, Refusal> {
         let (key, Decoded { value: object, complaints }) = (self.key()?, self.body()?);
-        self.check_name(&key, &object)?;
+        identity::check_name(&self.resource, &key, &object)?;
         let manner = self.manner(&complaints, None);
         let now = self.server.clock.now();
         let mut state = self.server.lock();
@@ -144,7 +144,8 @@ impl<'a> Verbs<'a> {
         let before = old.value();
         let new = change.apply(&self.resource, self.shown(before.clone()))?;
         let text = String::from_utf8_lossy(self.request.body());
-        self.check_name(&key, &new)?;
+        identity::check_patched(&self.resource, &self.target.version, &new, &text)?;
+        identity::check_name(&self.resource, &key, &new)?;
         let written = Writer::new(&mut state, now).update(
             &self.resource,
             (&old, &before),
@@ -220,7 +221,7 @@ impl<'a> Verbs<'a> {
         if !decoded.value.is_object() {
             return Err(Refusal::bad_request("the body of the request is not an object"));
         }
-        self.check_kind(&mut decoded.value)?;
+        identity::check_kind(&self.resource, &self.target.version, &mut decoded.value)?;
         Ok(decoded)
     }
 
@@ -238,68 +239,6 @@ impl<'a> Verbs<'a> {
                 "the body of the request was in an unknown format - accepted media types include: application/json",
             )),
         }
-    }
-
-    /// An object says what it is; a built-in one need not, its path does.
-    fn check_kind(&self, object: &mut Value) -> Result<(), Refusal> {
-        let expected = self.resource.api_version(&self.target.version);
-        for (field, value) in [("apiVersion", &expected), ("kind", &self.resource.kind)] {
-            let is_blank = object[field].is_null() || object[field] == "";
-            if is_blank && self.resource.is_custom {
-                return Err(Refusal::bad_request(format!("Object '{field}' is missing")));
-            }
-            if is_blank {
-                object[field] = value.clone().into();
-            }
-        }
-        let given = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-        if given("apiVersion") != expected {
-            return Err(Refusal::bad_request(format!(
-                "the API version in the data ({}) does not match the expected API version ({expected})",
-                given("apiVersion")
-            )));
-        }
-        if given("kind") != self.resource.kind && self.resource.is_custom {
-            let cause = Cause {
-                reason: "FieldValueInvalid".to_owned(),
-                message: format!("Invalid value: {:?}: must be {}", given("kind"), self.resource.kind),
-                field: "kind".to_owned(),
-            };
-            let posing = Resource { kind: given("kind"), ..(*self.resource).clone() };
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            return Err(Refusal::invalid(&posing, name, &[cause]));
-        }
-        if given("kind") != self.resource.kind {
-            return Err(Refusal::bad_request(format!(
-                "the kind in the data ({}) does not match the expected kind ({})",
-                given("kind"),
-                self.resource.kind
-            )));
-        }
-        Ok(())
-    }
-
-    fn check_name(&self, key: &Key, object: &Value) -> Result<(), Refusal> {
-        let given = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-        if given("name").is_empty() {
-            return Err(Refusal::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                key.name
-            )));
-        }
-        if given("name") != key.name {
-            return Err(Refusal::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({})",
-                given("name"),
-                key.name
-            )));
-        }
-        if self.resource.namespaced && !given("namespace").is_empty() && given("namespace") != key.namespace {
-            return Err(Refusal::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        Ok(())
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Refusal> {

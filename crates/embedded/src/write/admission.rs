@@ -15,11 +15,11 @@ pub(super) fn read(
     object: &mut Value,
 ) -> Result<Vec<String>, Refusal> {
     let version = resource.version(manner.version).ok_or_else(Refusal::no_such_path)?;
-    let mut unknown = metadata::read(object)?;
+    let mut unknown = metadata::read(object).map_err(|refusal| of_patch(manner, refusal))?;
     if let Some(schema) = &version.schema {
         unknown.extend(schema.prune(object).iter().map(|unknown| unknown.path.to_string()));
     } else {
-        built_in::read(resource, object)?;
+        built_in::read(resource, object).map_err(|refusal| of_patch(manner, refusal))?;
     }
     // A real server walks fields in their order.
     unknown.sort();
@@ -30,6 +30,14 @@ pub(super) fn read(
         FieldValidation::Warn => Ok(complaints),
         FieldValidation::Strict if complaints.is_empty() => Ok(complaints),
         FieldValidation::Strict => Err(strict(resource, manner, &complaints)),
+    }
+}
+
+/// What cannot be read is the fault of the patch, if there is one.
+fn of_patch(manner: &Manner<'_>, refusal: Refusal) -> Refusal {
+    match manner.patch {
+        Some(patch) => Refusal::invalid_patch(patch, &refusal.message),
+        None => refusal,
     }
 }
 

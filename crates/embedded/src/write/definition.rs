@@ -135,5 +135,8 @@ fn accept(object: &mut Value, now: &Value) {
         ]);
     }
     object["status"]["acceptedNames"] = object["spec"]["names"].clone();
-    object["status"]["storedVersions"] = stored.into();
+    // What was ever stored may still be there in that version.
+    let mut versions = object["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+    versions.extend(stored.into_iter().filter(|version| !versions.contains(version)).collect::<Vec<_>>());
+    object["status"]["storedVersions"] = versions.into();
 }

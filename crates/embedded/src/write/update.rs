@@ -101,7 +101,9 @@ fn check_preconditions(
                 message: "Invalid value: 0: must be specified for an update".to_owned(),
                 field: "metadata.resourceVersion".to_owned(),
             };
-            Err(Refusal::invalid(resource, &old.key.name, &[cause]))
+            // A real server takes the resource for the kind here.
+            let resource = Resource { kind: resource.plural.clone(), ..resource.clone() };
+            Err(Refusal::invalid(&resource, &old.key.name, &[cause]))
         }
         None => Ok(()),
     }

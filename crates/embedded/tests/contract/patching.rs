@@ -28,6 +28,10 @@ pub fn cases() -> Vec<Case> {
         a_patch_of_an_unknown_form_is_refused,
         a_patch_may_name_its_character_set,
         a_patch_of_the_list_itself_is_refused,
+        a_patch_does_not_change_the_kind,
+        a_patch_does_not_take_the_version_away,
+        a_field_given_twice_in_a_patch_is_refused_strictly,
+        a_patch_of_the_metadata_to_something_else_is_refused,
         many_patches_at_once_are_all_applied;
         differing: [
             a_strategic_merge_patch_merges_lists_by_their_keys =>
@@ -218,6 +222,56 @@ async fn a_patch_of_the_list_itself_is_refused(world: World) -> anyhow::Result<(
     let status = world.merge(&world.widgets(""), &json!({})).await?.refused(400, "BadRequest")?;
     same(status["message"].clone(), "name must be provided")?;
     world.merge(&world.core("configmaps"), &json!({})).await?.refused(405, "MethodNotAllowed")?;
+    Ok(())
+}
+
+async fn a_patch_does_not_change_the_kind(world: World) -> anyhow::Result<()> {
+    one(&world).await?;
+    world.make_map("one").await?;
+    for (path, patch, place) in [
+        (world.widgets("/one"), json!({ "kind": "Gadget" }), "kind"),
+        (world.widgets("/one"), json!({ "apiVersion": "contract.example.com/v1alpha1" }), "apiVersion"),
+        (world.core("configmaps/one"), json!({ "kind": "Secret" }), "patch"),
+        (world.core("configmaps/one"), json!({ "apiVersion": "v2" }), "patch"),
+    ] {
+        let status = world.merge(&path, &patch).await?.refused(422, "Invalid")?;
+        same(causes(&status), vec![format!("{place} FieldValueInvalid")])?;
+    }
+    Ok(())
+}
+
+async fn a_patch_does_not_take_the_version_away(world: World) -> anyhow::Result<()> {
+    one(&world).await?;
+    for version in [json!(null), json!("")] {
+        let patch = json!({ "metadata": { "resourceVersion": version }, "spec": { "size": 2 } });
+        let status = world.merge(&world.widgets("/one"), &patch).await?.refused(422, "Invalid")?;
+        same(causes(&status), vec!["metadata.resourceVersion FieldValueInvalid"])?;
+        same(status["details"]["kind"].clone(), "widgets")?;
+    }
+    Ok(())
+}
+
+async fn a_field_given_twice_in_a_patch_is_refused_strictly(world: World) -> anyhow::Result<()> {
+    one(&world).await?;
+    let patch = r#"{ "spec": { "size": 2, "size": 3 } }"#;
+    let content_type = "application/merge-patch+json";
+    let path = world.widgets("/one?fieldValidation=Strict");
+    let answer = world.send("PATCH", &path, content_type, patch.into()).await?;
+    same(causes(&answer.refused(422, "Invalid")?), vec!["patch FieldValueInvalid"])?;
+    let answer = world.send("PATCH", &world.widgets("/one"), content_type, patch.into()).await?;
+    same(answer.warnings(), vec!["299 - \"duplicate field \\\"spec.size\\\"\""])?;
+    same(answer.ok(200)?["spec"]["size"].clone(), 3)
+}
+
+async fn a_patch_of_the_metadata_to_something_else_is_refused(world: World) -> anyhow::Result<()> {
+    one(&world).await?;
+    for patch in [json!({ "metadata": null }), json!({ "metadata": { "name": null } })] {
+        world.merge(&world.widgets("/one"), &patch).await?.refused(400, "BadRequest")?;
+    }
+    for patch in [json!({ "metadata": "text" }), json!({ "metadata": { "labels": { "a": 1 } } })] {
+        let status = world.merge(&world.widgets("/one"), &patch).await?.refused(422, "Invalid")?;
+        same(causes(&status), vec!["patch FieldValueInvalid"])?;
+    }
     Ok(())
 }
 
