@@ -1,6 +1,8 @@
 //! Garbage, truncated and hostile requests: each gets a clear refusal or a closed connection, costs little, and leaves
 //! a server that goes on serving everyone else.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 #[path = "hostile/bodies.rs"]
 mod bodies;
 #[path = "hostile/fuzz.rs"]

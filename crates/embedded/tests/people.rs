@@ -1,12 +1,15 @@
 //! What tools for people ask: which kinds there are, what they mean, and tables.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use kube::discovery::{Discovery, verbs};
+use kube::api::ListParams;
+use kube::discovery::{ApiGroup, Discovery, verbs};
 use prewarm_embedded::{Options, Server, TokioClock};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -48,7 +51,7 @@ async fn both_ways_of_discovery_find_the_same_kinds() {
     let kinds = |discovery: &Discovery| {
         let mut kinds: Vec<String> = discovery
             .groups()
-            .flat_map(|group| group.recommended_resources())
+            .flat_map(ApiGroup::recommended_resources)
             .filter(|(_, capabilities)| capabilities.supports_operation(verbs::WATCH))
             .map(|(kind, capabilities)| {
                 format!("{}/{} {:?}", kind.api_version, kind.plural, capabilities.scope)
@@ -122,7 +125,7 @@ fn references(value: &Value) -> Vec<&str> {
 async fn a_table_shows_how_old_objects_are_by_the_servers_clock() {
     let server = server();
     install_job(&server, "web");
-    tokio::time::advance(Duration::from_secs(2 * 24 * 3600 + 3 * 3600)).await;
+    tokio::time::advance(Duration::from_hours(2 * 24 + 3)).await;
     install_job(&server, "young");
     let (_, _, table) = ask(&server, JOBS, TABLE).await;
     let heading =
@@ -168,7 +171,7 @@ async fn only_metadata_can_be_asked_for() {
     let server = server();
     install_job(&server, "web");
     let jobs = kube::Api::<prewarm_api::kruise::ImagePullJob>::default_namespaced(server.client());
-    let listed = jobs.list_metadata(&Default::default()).await.unwrap();
+    let listed = jobs.list_metadata(&ListParams::default()).await.unwrap();
     assert_eq!(listed.items[0].metadata.name.as_deref(), Some("web"));
     assert_eq!(jobs.get_metadata("web").await.unwrap().types.unwrap().kind, "PartialObjectMetadata");
 }

@@ -1,5 +1,7 @@
 //! The server on a loopback socket: who is let in, what the kubeconfig is, and how it ends.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

@@ -141,7 +141,7 @@ impl http_body::Body for Endless {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let sent = self.sent.fetch_add(CHUNK, Ordering::Relaxed);
-        Poll::Ready((sent < self.limit).then(|| Ok(Frame::data(Bytes::from_static(&[b' '; CHUNK])))))
+        Poll::Ready((sent < self.limit).then(|| Ok(Frame::data(Bytes::from(vec![b' '; CHUNK])))))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use prewarm_embedded::{Limits, Serving};
@@ -108,7 +109,7 @@ async fn a_body_that_breaks_off_changes_nothing() {
         still_serves(&client).await;
     }
     let maps = kube::Api::<k8s_openapi::api::core::v1::ConfigMap>::default_namespaced(client);
-    assert!(maps.list(&Default::default()).await.unwrap().items.is_empty());
+    assert!(maps.list(&ListParams::default()).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]

@@ -44,8 +44,8 @@ pub fn difference(wanted: &str, got: &str) -> String {
     let only = |sign: &str, these: &str, those: &str| {
         let those: Vec<&str> = those.lines().collect();
         let lines = these.lines().filter(|line| !those.contains(line));
-        lines.map(|line| format!("{sign} {line}\n")).collect::<String>()
+        lines.map(|line| format!("{sign} {line}")).collect::<Vec<_>>()
     };
-    let lines = only("-", wanted, got) + &only("+", got, wanted);
-    if lines.is_empty() { "the same lines in another order or number\n".to_owned() } else { lines }
+    let lines = [only("-", wanted, got), only("+", got, wanted)].concat();
+    if lines.is_empty() { "the same lines in another order or number".to_owned() } else { lines.join("\n") }
 }
