@@ -67,10 +67,10 @@ async fn patches(figures: &mut Figures) -> anyhow::Result<()> {
     let before = server.serialised_objects();
     let start = cpu_seconds(process::id())?;
     for turn in 0..PATCHES {
-        let patch = json!({ "status": status(5, turn / WATCHERS + 1) });
+        let change = json!({ "status": status(5, turn / WATCHERS + 1) });
         let path = format!("/apis/apps.kruise.io/v1beta1/nodeimages/{}/status", node(turn % WATCHERS));
         let request = Request::patch(path).header("content-type", "application/merge-patch+json");
-        client.request_text(request.body(serde_json::to_vec(&patch)?)?).await?;
+        client.request_text(request.body(serde_json::to_vec(&change)?)?).await?;
     }
     wait_for(&seen, WATCHERS + PATCHES).await;
     let rate = f64_of(PATCHES) / (cpu_seconds(process::id())? - start);
