@@ -49,15 +49,12 @@ fn play(shelf: &mut Shelf, writes: &[Write]) -> Vec<Moment> {
         let key = key(*index);
         let mut moment = moments[moments.len() - 1].clone();
         let revision = moments.len() as u64;
-        match written {
-            Some(value) => {
-                moment.insert(key.clone(), value.to_string());
-                shelf.put(object(&key, &value.to_string(), revision));
-            }
-            None => {
-                let Some(last) = moment.remove(&key) else { continue };
-                shelf.remove(object(&key, &last, revision));
-            }
+        if let Some(value) = written {
+            moment.insert(key.clone(), value.to_string());
+            shelf.put(object(&key, &value.to_string(), revision));
+        } else {
+            let Some(last) = moment.remove(&key) else { continue };
+            shelf.remove(object(&key, &last, revision));
         }
         moments.push(moment);
     }
