@@ -96,6 +96,17 @@ impl Refusal {
             .about(resource, name)
     }
 
+    /// 409: every name that was made up is taken.
+    pub fn no_unique_name(resource: &Resource, name: &str) -> Self {
+        let message = format!(
+            "{} {name:?} already exists, the server was not able to generate a unique name for the object",
+            resource.qualified()
+        );
+        let mut refusal = Self::new(409, "AlreadyExists", message).about(resource, name);
+        refusal.details["retryAfterSeconds"] = 1.into();
+        refusal
+    }
+
     /// 409: somebody else was faster.
     pub fn conflict(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());

@@ -162,6 +162,12 @@ impl State {
         }
     }
 
+    /// Begins the random names and UIDs anew.
+    #[cfg(test)]
+    pub fn reseed(&mut self, seed: u64) {
+        self.random = StdRng::seed_from_u64(seed);
+    }
+
     /// The end of a generated name: five characters that spell no words.
     pub fn name_suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -121,12 +121,65 @@ impl Writer<'_> {
             return Err(Refusal::invalid(resource, "", &[cause]));
         };
         let base: String = base.chars().take(KEPT_OF_GENERATE_NAME).collect();
+        let mut name = String::new();
         for _ in 0..NAME_TRIES {
-            let name = format!("{base}{}", self.state.name_suffix());
+            name = format!("{base}{}", self.state.name_suffix());
             if self.state.shelf(resource)?.get(&Self::key(resource, namespace, &name)).is_none() {
                 return Ok(name);
             }
         }
-        Err(Refusal::already_exists(resource, &base))
+        Err(Refusal::no_unique_name(resource, &name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::options::Options;
+    use crate::request::FieldValidation;
+    use crate::state::State;
+
+    const MANNER: Manner<'static> = Manner {
+        version: "v1",
+        dry_run: false,
+        field_validation: FieldValidation::Strict,
+        complaints: &[],
+        patch: None,
+    };
+
+    fn create(state: &mut State, metadata: &Value) -> Result<String, Refusal> {
+        let nodes = state.resources.find("", "nodes").cloned().expect("nodes are built in");
+        let mut writer = Writer::new(state, Timestamp::UNIX_EPOCH);
+        let written = writer.create(&nodes, "", json!({ "metadata": metadata }), &MANNER)?;
+        Ok(written.object.key.name.clone())
+    }
+
+    #[test]
+    fn a_generated_name_that_is_taken_is_made_again() {
+        let mut state = State::new(Options::default());
+        let generated = json!({ "generateName": "node-" });
+        let mut names = std::collections::BTreeSet::new();
+        for _ in 0..NAME_TRIES {
+            // The same luck every time: each name but the last is taken.
+            state.reseed(7);
+            names.insert(create(&mut state, &generated).unwrap());
+        }
+        assert_eq!(names.len(), NAME_TRIES);
+    }
+
+    #[test]
+    fn a_server_out_of_luck_says_so() {
+        let mut state = State::new(Options::default());
+        state.reseed(7);
+        let taken: Vec<String> = (0..NAME_TRIES).map(|_| format!("node-{}", state.name_suffix())).collect();
+        for name in &taken {
+            create(&mut state, &json!({ "name": name })).unwrap();
+        }
+        state.reseed(7);
+        let refusal = create(&mut state, &json!({ "generateName": "node-" })).unwrap_err();
+        assert_eq!((refusal.code, refusal.reason), (409, "AlreadyExists"));
+        assert_eq!(refusal.details["retryAfterSeconds"], 1);
     }
 }
