@@ -39,8 +39,8 @@ const HISTORY: usize = 6;
 const SETTLING: Duration = Duration::from_hours(1);
 /// How long it is then watched that nothing happens.
 const IDLE: Duration = Duration::from_hours(3);
-/// How long one seed may take in real time, on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long one seed may take in real time: ten seconds are usual, but the machine may be busy with other things.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 const DAY: Duration = Duration::from_hours(24);
 
