@@ -1,5 +1,7 @@
 //! What a real server only does after a long time or under load: forgetting, cutting off, bookmarks, long chains.
 
+#![expect(clippy::unwrap_used, reason = "the steps that tests share fail where they panic")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
