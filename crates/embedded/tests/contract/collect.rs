@@ -90,8 +90,10 @@ async fn state(world: &World) -> anyhow::Result<String> {
         let metadata = &item["metadata"];
         let mark = if metadata["deletionTimestamp"].is_string() { "!" } else { "" };
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-        let owners: String =
-            owners.map(|owner| format!("<{}", owner["name"].as_str().unwrap_or("-"))).collect();
+        let owners: String = owners
+            .map(|owner| format!("<{}", owner["name"].as_str().unwrap_or("-")))
+            .collect::<Vec<_>>()
+            .concat();
         format!("{}{mark}{owners}", metadata["name"].as_str().unwrap_or("-"))
     };
     let items = list["items"].as_array().into_iter().flatten();

@@ -88,7 +88,7 @@ async fn pages(world: &World, path: &str) -> anyhow::Result<Vec<Vec<String>>> {
     loop {
         let page = world.get(&format!("{path}&continue={token}")).await?.ok(200)?;
         pages.push(names(&page));
-        token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+        page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
         if token.is_empty() {
             return Ok(pages);
         }
@@ -394,7 +394,7 @@ async fn pages_show_the_moment_of_the_first_one(world: World) -> anyhow::Result<
         let page = list(&world, &format!("limit=1&continue={token}")).await?;
         same(version(&page)?, version(&first)?)?;
         seen.push(format!("{} {}", names(&page).join(""), page["items"][0]["data"]["a"]));
-        token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+        page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
     }
     same(seen, vec!["b \"1\"", "c \"1\"", "d \"1\""])?;
     same(names(&list(&world, "").await?), vec!["a", "b", "bb", "d"])

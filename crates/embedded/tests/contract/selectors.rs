@@ -68,7 +68,8 @@ async fn numbered(world: &World) -> anyhow::Result<()> {
 }
 
 fn query(name: &str, value: &str) -> String {
-    let value: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let value: Vec<String> = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let value = value.concat();
     format!("{name}={value}")
 }
 

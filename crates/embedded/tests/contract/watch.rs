@@ -373,7 +373,7 @@ async fn a_watch_through_another_version_shows_that_version(world: World) -> any
 async fn a_watch_ends_when_it_was_asked_to(world: World) -> anyhow::Result<()> {
     let watch = Watching::open(&world, &world.core("configmaps?timeoutSeconds=1")).await?;
     world.make_map("a").await?;
-    same(watch.to_the_end().await?, vec!["ADDED a"])
+    same(watch.into_lines().await?, vec!["ADDED a"])
 }
 
 async fn a_watch_that_goes_on_loses_nothing(world: World) -> anyhow::Result<()> {
@@ -402,7 +402,7 @@ async fn a_watch_from_the_future_waits_for_it(world: World) -> anyhow::Result<()
     let path = world.core("configmaps?timeoutSeconds=1&resourceVersion=999999999");
     let watch = Watching::open(&world, &path).await?;
     world.make_map("too-early").await?;
-    same(watch.to_the_end().await?, Vec::<String>::new())
+    same(watch.into_lines().await?, Vec::<String>::new())
 }
 
 async fn a_watch_with_bookmarks_marks_the_end_of_what_there_was(world: World) -> anyhow::Result<()> {
@@ -422,7 +422,7 @@ async fn a_watch_with_bookmarks_marks_the_end_of_what_there_was(world: World) ->
 async fn a_watch_without_bookmarks_has_none(world: World) -> anyhow::Result<()> {
     world.make_map("a").await?;
     let watch = Watching::open(&world, &world.core("configmaps?timeoutSeconds=4")).await?;
-    same(watch.to_the_end().await?, vec!["ADDED a"])
+    same(watch.into_lines().await?, vec!["ADDED a"])
 }
 
 async fn a_bookmark_comes_before_the_end(world: World) -> anyhow::Result<()> {
@@ -502,7 +502,7 @@ async fn a_streaming_list_without_bookmarks_does_not_say_where_it_ends(world: Wo
     world.make_map("a").await?;
     let query = "configmaps?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1";
     let watch = Watching::open(&world, &world.core(query)).await?;
-    same(watch.to_the_end().await?, vec!["ADDED a"])
+    same(watch.into_lines().await?, vec!["ADDED a"])
 }
 
 async fn a_streaming_list_from_the_future_fails_in_the_stream(world: World) -> anyhow::Result<()> {
@@ -637,7 +637,7 @@ async fn a_watch_ends_with_its_kind(world: World) -> anyhow::Result<()> {
     let watch = Watching::open(&world, &format!("{path}?")).await?;
     let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{group}");
     world.delete(&definition, &Value::Null).await?.ok(200)?;
-    let mut heard = watch.to_the_end().await?;
+    let mut heard = watch.into_lines().await?;
     // A real server deletes the objects of a kind in any order.
     heard.sort();
     same(heard, vec!["ADDED a", "ADDED b", "DELETED a", "DELETED b"])?;

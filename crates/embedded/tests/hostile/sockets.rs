@@ -9,7 +9,7 @@ use kube::{Client, Config};
 use prewarm_embedded::{Limits, Serving};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::socket::{PATIENCE, Socket};
 use crate::{server, still_serves};
@@ -21,7 +21,10 @@ const HALF_OPEN: usize = 10_000;
 const CROWD: usize = 100;
 
 async fn serve(limits: Limits) -> (Serving, Client) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    // A client that finds the system's queue full tries again after a second, and a flood would take many of those.
+    let listener = socket.listen(4096).unwrap();
     let serving = server().serve_within(listener, limits).unwrap();
     let client = client(&serving).await;
     still_serves(&client).await;
@@ -216,9 +219,7 @@ async fn ten_thousand_half_open_connections_keep_nobody_out() {
     let flood = tokio::spawn(futures::future::join_all((0..CROWD).map(|_| async move {
         let mut held = Vec::with_capacity(count / CROWD);
         for _ in 0..count / CROWD {
-            let started = Instant::now();
             held.push(TcpStream::connect(address).await.unwrap());
-            if started.elapsed() > Duration::from_millis(500) { eprintln!("slow {:?}", started.elapsed()); }
         }
         held
     })));

@@ -66,7 +66,7 @@ impl Watching {
     }
 
     /// All events until the watch is over, in short.
-    pub async fn to_the_end(mut self) -> anyhow::Result<Vec<String>> {
+    pub async fn into_lines(mut self) -> anyhow::Result<Vec<String>> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await? {
             events.push(brief(&event));
