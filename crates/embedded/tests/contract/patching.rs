@@ -25,6 +25,7 @@ pub fn cases() -> Vec<Case> {
         a_patch_whose_result_is_invalid_is_refused,
         a_dry_run_patches_nothing,
         a_strategic_merge_patch_is_not_for_custom_objects,
+        a_strategic_merge_patch_merges_maps,
         a_patch_of_an_unknown_form_is_refused,
         a_patch_may_name_its_character_set,
         a_patch_of_the_list_itself_is_refused,
@@ -35,7 +36,7 @@ pub fn cases() -> Vec<Case> {
         many_patches_at_once_are_all_applied;
         differing: [
             a_strategic_merge_patch_merges_lists_by_their_keys =>
-                "strategic merge patches are not part of the embedded API yet, it answers 415",
+                "the embedded API merges maps but not lists in strategic merge patches, it answers 415",
             server_side_apply_makes_an_object_and_changes_it =>
                 "server-side apply is not part of the embedded API yet, it answers 415",
             an_object_says_who_manages_its_fields =>
@@ -199,6 +200,16 @@ async fn a_strategic_merge_patch_is_not_for_custom_objects(world: World) -> anyh
     let message = status["message"].as_str().unwrap_or_default();
     ensure!(message.contains("application/json-patch+json, application/merge-patch+json"), "{message}");
     Ok(())
+}
+
+async fn a_strategic_merge_patch_merges_maps(world: World) -> anyhow::Result<()> {
+    world.make_map("one").await?;
+    let patch = json!({ "data": { "b": "2", "a": null }, "metadata": { "labels": { "x": "y" } } });
+    let content_type = "application/strategic-merge-patch+json";
+    let path = world.core("configmaps/one");
+    let patched = world.send("PATCH", &path, content_type, patch.to_string().into_bytes()).await?.ok(200)?;
+    same(patched["data"].clone(), json!({ "b": "2" }))?;
+    same(patched["metadata"]["labels"].clone(), json!({ "x": "y" }))
 }
 
 async fn a_patch_of_an_unknown_form_is_refused(world: World) -> anyhow::Result<()> {
