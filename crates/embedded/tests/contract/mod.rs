@@ -11,23 +11,30 @@
 
 mod built_in;
 mod collect;
+mod contents;
 mod creating;
 mod definitions;
 mod delete;
 mod events;
+mod fields;
+mod finalizers;
 mod json_patches;
 mod kinds;
 mod limits;
 mod list;
 mod metadata;
+mod pages;
 mod patching;
+mod pods;
 mod requests;
 mod schemas;
 mod selectors;
 mod status;
+mod streaming;
 mod unknown_fields;
 mod updating;
 mod watch;
+mod watch_ends;
 mod world;
 
 use std::time::{Duration, Instant};
@@ -80,23 +87,30 @@ pub fn all() -> Vec<Case> {
     [
         built_in::cases(),
         collect::cases(),
+        contents::cases(),
         creating::cases(),
         definitions::cases(),
         delete::cases(),
         events::cases(),
+        fields::cases(),
+        finalizers::cases(),
         json_patches::cases(),
         kinds::cases(),
         limits::cases(),
         list::cases(),
         metadata::cases(),
+        pages::cases(),
         patching::cases(),
+        pods::cases(),
         requests::cases(),
         schemas::cases(),
         selectors::cases(),
         status::cases(),
+        streaming::cases(),
         unknown_fields::cases(),
         updating::cases(),
         watch::cases(),
+        watch_ends::cases(),
     ]
     .into_iter()
     .flatten()
