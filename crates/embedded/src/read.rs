@@ -40,7 +40,7 @@ pub fn get(state: &State, resource: &Resource, key: &Key, query: &Query) -> Resu
 
 /// Lists objects.
 pub fn list(state: &State, resource: &Resource, target: &Target, query: &Query) -> Result<Page, Refusal> {
-    let selector = Selector::parse(&query.label_selector, &query.field_selector, resource)?;
+    let selector = Selector::parse(query, resource, &target.version)?;
     check::list(query)?;
     let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
     let position = Position::of(state, query, namespace)?;
@@ -139,7 +139,7 @@ pub fn watch(
     target: &Target,
     query: &Query,
 ) -> Result<Result<Plan, Refusal>, Refusal> {
-    let selector = Selector::parse(&query.label_selector, &query.field_selector, resource)?;
+    let selector = Selector::parse(query, resource, &target.version)?;
     check::watch(query)?;
     let present = state.revision();
     let asked = parse_version(query).map_err(Refusal::unexpected)?;
@@ -208,11 +208,7 @@ fn objects_of(
 /// A page as JSON, from the texts of its objects.
 pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
     let api_version = resource.api_version(version);
-    let mut metadata = list_metadata(page);
-    if resource.is_custom {
-        // The lists of custom kinds always have the field.
-        metadata["continue"] = page.continue_token.clone().into();
-    }
+    let metadata = list_metadata(page, resource.is_custom);
     let size: usize = page.objects.iter().map(|object| object.body.len() + 96).sum();
     let mut text = BytesMut::with_capacity(size + 256);
     let start = format!(
@@ -236,10 +232,10 @@ pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
     text.freeze()
 }
 
-/// What a list says about itself.
-pub fn list_metadata(page: &Page) -> Value {
+/// What a list says about itself. The lists of custom kinds always have a token, be it an empty one.
+pub fn list_metadata(page: &Page, has_token: bool) -> Value {
     let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
-    if !page.continue_token.is_empty() {
+    if has_token || !page.continue_token.is_empty() {
         metadata["continue"] = page.continue_token.clone().into();
     }
     if let Some(remaining) = page.remaining {

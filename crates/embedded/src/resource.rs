@@ -36,7 +36,7 @@ pub struct Resource {
     pub has_status: bool,
     /// Whether a change of the spec counts a generation up.
     pub has_generation: bool,
-    /// Fields that a field selector may name, besides the name and namespace.
+    /// Fields that the field selectors of any version may name, besides the name and namespace.
     pub selectable: Vec<Selectable>,
     /// The schema of the version that objects are stored in; built-in kinds have none.
     pub stored: Option<Arc<Schema>>,
@@ -72,6 +72,8 @@ pub struct Version {
     pub source: Option<Arc<Value>>,
     /// Columns of `kubectl get`, after the name.
     pub columns: Vec<Column>,
+    /// Names of the fields that its selectors may name.
+    pub selectable: Vec<String>,
 }
 
 /// A column of `kubectl get`.

@@ -3,6 +3,7 @@
 mod labels;
 
 use crate::refusal::Refusal;
+use crate::request::Query;
 use crate::resource::Resource;
 use crate::store::Stored;
 use labels::Requirement;
@@ -23,10 +24,10 @@ struct FieldRequirement {
 
 impl Selector {
     /// Reads both selectors of a request.
-    pub fn parse(labels: &str, fields: &str, resource: &Resource) -> Result<Self, Refusal> {
+    pub fn parse(query: &Query, resource: &Resource, version: &str) -> Result<Self, Refusal> {
         Ok(Self {
-            labels: labels::parse(labels).map_err(Refusal::bad_request)?,
-            fields: parse_fields(fields, resource)?,
+            labels: labels::parse(&query.label_selector).map_err(Refusal::bad_request)?,
+            fields: parse_fields(&query.field_selector, resource, version)?,
         })
     }
 
@@ -59,10 +60,10 @@ impl FieldRequirement {
     }
 }
 
-fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>, Refusal> {
+fn parse_fields(text: &str, resource: &Resource, version: &str) -> Result<Vec<FieldRequirement>, Refusal> {
     let terms = split_unescaped(text);
     let terms = terms.iter().filter(|term| !term.is_empty());
-    terms.map(|term| parse_field(term, text, resource)).collect()
+    terms.map(|term| parse_field(term, text, (resource, version))).collect()
 }
 
 /// Splits at commas; a backslash before one takes its meaning away.
@@ -79,13 +80,17 @@ fn split_unescaped(text: &str) -> Vec<String> {
     terms
 }
 
-fn parse_field(term: &str, whole: &str, resource: &Resource) -> Result<FieldRequirement, Refusal> {
+fn parse_field(
+    term: &str,
+    whole: &str,
+    (resource, version): (&Resource, &str),
+) -> Result<FieldRequirement, Refusal> {
     let place = term.find("!=").into_iter().chain(term.find('=')).min();
     let Some((path, rest)) = place.and_then(|place| term.split_at_checked(place)) else {
         return Err(Refusal::bad_request(format!("invalid selector: '{whole}'; can't understand '{term}'")));
     };
     let value = rest.strip_prefix("!=").or(rest.strip_prefix("==")).or(rest.strip_prefix('='));
-    check_field(path, resource)?;
+    check_field(path, resource, version)?;
     Ok(FieldRequirement {
         path: path.to_owned(),
         value: unescape(value.unwrap_or_default()),
@@ -102,10 +107,9 @@ fn unescape(value: &str) -> String {
     plain
 }
 
-fn check_field(path: &str, resource: &Resource) -> Result<(), Refusal> {
-    if matches!(path, "metadata.name" | "metadata.namespace")
-        || resource.selectable.iter().any(|one| one.name == path)
-    {
+fn check_field(path: &str, resource: &Resource, version: &str) -> Result<(), Refusal> {
+    let selectable = resource.version(version).map_or(&[][..], |version| &version.selectable);
+    if matches!(path, "metadata.name" | "metadata.namespace") || selectable.iter().any(|name| name == path) {
         return Ok(());
     }
     let message = if resource.kind == "Job" && !resource.is_custom {
@@ -125,7 +129,11 @@ mod tests {
     #[test]
     fn a_comma_behind_a_backslash_belongs_to_the_value() {
         let resource = crate::resource::built_in().remove(0);
-        let selector = Selector::parse("", r"metadata.name=a\,b,metadata.namespace!=c", &resource).unwrap();
+        let query = Query {
+            field_selector: r"metadata.name=a\,b,metadata.namespace!=c".to_owned(),
+            ..Query::default()
+        };
+        let selector = Selector::parse(&query, &resource, "v1").unwrap();
         let found: Vec<(&str, bool)> =
             selector.fields.iter().map(|field| (field.value.as_str(), field.is_equal)).collect();
         assert_eq!(found, [("a,b", true), ("c", false)]);

@@ -45,7 +45,7 @@ impl View {
         match self.form {
             Form::Objects if self.narrows() => self.narrowed(object).to_string().into(),
             Form::Objects => object.text(&self.api_version(), &self.resource.kind),
-            Form::Metadata => table::metadata(&object.value()).to_string().into(),
+            Form::Metadata => metadata_text(object).into(),
             Form::Table(_) => {
                 let columns = Columns::of(&self.resource, &self.version);
                 let row = self.row(&columns, &object.value());
@@ -63,23 +63,25 @@ impl View {
                 let items: Vec<Value> = page.objects.iter().map(|object| self.narrowed(object)).collect();
                 let list = json!({
                     "kind": format!("{}List", self.resource.kind), "apiVersion": self.api_version(),
-                    "metadata": read::list_metadata(page), "items": items,
+                    "metadata": read::list_metadata(page, true), "items": items,
                 });
                 list.to_string().into()
             }
             Form::Objects => read::list_text(page, &self.resource, &self.version),
             Form::Metadata => {
-                let items: Vec<Value> = values().map(|object| table::metadata(&object)).collect();
-                let list = json!({
-                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                    "metadata": read::list_metadata(page), "items": items,
-                });
-                list.to_string().into()
+                let items: Vec<String> = page.objects.iter().map(|object| metadata_text(object)).collect();
+                let metadata = read::list_metadata(page, false);
+                format!(
+                    "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\
+                     \"metadata\":{metadata},\"items\":[{}]}}",
+                    items.join(",")
+                )
+                .into()
             }
             Form::Table(_) => {
                 let columns = Columns::of(&self.resource, &self.version);
                 let rows: Vec<Value> = values().map(|object| self.row(&columns, &object)).collect();
-                let table = table_value(&read::list_metadata(page), &columns.definitions(), &rows);
+                let table = table_value(&read::list_metadata(page, false), &columns.definitions(), &rows);
                 table.to_string().into()
             }
         }
@@ -116,6 +118,14 @@ impl View {
     fn api_version(&self) -> String {
         self.resource.api_version(&self.version)
     }
+}
+
+/// The metadata of an object, which its text already holds.
+fn metadata_text(object: &Stored) -> String {
+    let metadata = String::from_utf8_lossy(object.metadata());
+    format!(
+        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}"
+    )
 }
 
 fn table_value(metadata: &Value, definitions: &Value, rows: &[Value]) -> Value {

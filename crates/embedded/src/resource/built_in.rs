@@ -70,6 +70,7 @@ pub fn all() -> Vec<Resource> {
 fn resource(row: &Row) -> Resource {
     let (group, version, kind, plural, short_names, scope, parts, selectable) = *row;
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    let selectable: Vec<Selectable> = selectable.split_whitespace().map(parse_selectable).collect();
     Resource {
         group: group.to_owned(),
         kind: kind.to_owned(),
@@ -80,7 +81,6 @@ fn resource(row: &Row) -> Resource {
         namespaced: matches!(scope, Namespaced),
         has_status: matches!(parts, Status | SpecAndStatus),
         has_generation: matches!(parts, Spec | SpecAndStatus),
-        selectable: selectable.split_whitespace().map(parse_selectable).collect(),
         stored: None,
         versions: vec![Version {
             name: version.to_owned(),
@@ -88,7 +88,9 @@ fn resource(row: &Row) -> Resource {
             narrows: false,
             source: None,
             columns: Vec::new(),
+            selectable: selectable.iter().map(|one| one.name.clone()).collect(),
         }],
+        selectable,
         rules: Vec::new(),
         is_custom: false,
     }

@@ -1,5 +1,6 @@
 //! A kind from its CustomResourceDefinition.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prewarm_api::rule;
@@ -28,8 +29,8 @@ pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
         namespaced: spec["scope"] == "Namespaced",
         has_status: served.iter().any(|version| !version["subresources"]["status"].is_null()),
         has_generation: true,
-        selectable: selectable(&served),
         stored: Some(Arc::new(Schema::compile(&whole(stored))?)),
+        selectable: selectable(&versions),
         versions,
         rules: if is_ours { rule::of(&kind) } else { Vec::new() },
         is_custom: true,
@@ -50,6 +51,7 @@ fn compiled(version: &Value, stored: &Value) -> Result<Version, CompileError> {
         narrows: source != stored,
         source: Some(Arc::new(source.clone())),
         columns: columns(version),
+        selectable: paths_of_selectable(version),
     })
 }
 
@@ -88,14 +90,15 @@ fn columns(version: &Value) -> Vec<Column> {
     columns.iter().map(column).collect()
 }
 
-fn selectable(served: &[&Value]) -> Vec<Selectable> {
-    let fields =
-        served.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten());
-    let mut paths: Vec<String> =
-        fields.map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned()).collect();
-    paths.sort();
-    paths.dedup();
-    paths.into_iter().map(|path| Selectable { name: path.clone(), path, absent: "" }).collect()
+fn paths_of_selectable(version: &Value) -> Vec<String> {
+    let fields = version["selectableFields"].as_array().into_iter().flatten();
+    fields.map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned()).collect()
+}
+
+fn selectable(versions: &[Version]) -> Vec<Selectable> {
+    let paths: BTreeSet<&String> = versions.iter().flat_map(|version| &version.selectable).collect();
+    let selectable = |path: &String| Selectable { name: path.clone(), path: path.clone(), absent: "" };
+    paths.into_iter().map(selectable).collect()
 }
 
 /// Kubernetes' order of versions: stable before beta before alpha, newer before older.

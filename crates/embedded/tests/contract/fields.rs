@@ -28,6 +28,7 @@ pub fn cases() -> Vec<Case> {
         an_unknown_field_of_a_plain_kind_is_refused,
         an_unknown_field_of_a_kind_with_fields_is_refused,
         an_unknown_field_of_a_custom_kind_is_refused,
+        a_field_of_another_version_is_refused,
         a_field_selector_without_an_operator_is_refused,
     ]
 }
@@ -228,6 +229,12 @@ async fn an_unknown_field_of_a_custom_kind_is_refused(world: World) -> anyhow::R
     same(message, "field label not supported: spec.title")?;
     let path = world.at("apps.kruise.io/v1beta1", "imagepulljobs");
     same(refused_fields(&world, &path, "spec.image=a").await?, "field label not supported: spec.image")
+}
+
+async fn a_field_of_another_version_is_refused(world: World) -> anyhow::Result<()> {
+    let path = world.at("contract.example.com/v1alpha1", "widgets");
+    let message = refused_fields(&world, &path, "spec.color=red").await?;
+    same(message, "field label not supported: spec.color")
 }
 
 async fn a_field_selector_without_an_operator_is_refused(world: World) -> anyhow::Result<()> {

@@ -122,6 +122,7 @@ async fn a_list_through_another_version_shows_that_version(world: World) -> anyh
     let path = world.at("contract.example.com/v1alpha1", "widgets");
     let list = world.get(&path).await?.ok(200)?;
     same(list["apiVersion"].clone(), "contract.example.com/v1alpha1")?;
+    same(list["metadata"]["continue"].clone(), "")?;
     same(list["items"][0]["apiVersion"].clone(), "contract.example.com/v1alpha1")
 }
 
