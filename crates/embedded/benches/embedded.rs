@@ -131,7 +131,7 @@ async fn large_objects(figures: &mut Figures) -> anyhow::Result<()> {
         slowest = slowest.max(start.elapsed());
         let page: Value = serde_json::from_str(&text)?;
         listed += page["items"].as_array().map_or(0, Vec::len);
-        token = page["metadata"]["continue"].as_str().map(str::to_owned);
+        token = page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
         if token.is_none() {
             break;
         }
