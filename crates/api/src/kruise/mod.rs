@@ -4,6 +4,7 @@
 
 mod advanced_cron_job;
 mod broadcast_job;
+mod failure;
 mod image_list_pull_job;
 mod image_pull_job;
 mod node_image;
@@ -18,13 +19,14 @@ pub use broadcast_job::{
     BroadcastJob, BroadcastJobCondition, BroadcastJobConditionType, BroadcastJobPhase, BroadcastJobSpec,
     BroadcastJobStatus, FailurePolicy, FailurePolicyType, UNLIMITED_PARALLELISM,
 };
+pub use failure::FailureClass;
 pub use image_list_pull_job::{
     FailedImageStatus, ImageListPullJob, ImageListPullJobSpec, ImageListPullJobStatus,
 };
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec, ImagePullJobStatus};
 pub use node_image::{
-    FirstSyncStatus, ImageSpec, ImageStatus, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus, NodeImage,
-    NodeImageSpec, NodeImageStatus, PullPhase, SecretReference, SyncResult,
+    FirstSyncStatus, ImageFilesystem, ImageSpec, ImageStatus, ImageTagPullPolicy, ImageTagSpec,
+    ImageTagStatus, NodeImage, NodeImageSpec, NodeImageStatus, PullPhase, SecretReference, SyncResult,
 };
 pub use pull_template::{
     CompletionPolicy, CompletionType, ImagePullPolicy, NodeSelector, PullPolicy, SandboxConfig,

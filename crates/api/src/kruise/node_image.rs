@@ -10,7 +10,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ImagePullPolicy, SandboxConfig};
+use super::{FailureClass, ImagePullPolicy, SandboxConfig};
 use crate::reference_object::ObjectReference;
 
 /// What one node is told to pull.
@@ -171,6 +171,21 @@ pub struct NodeImageStatus {
     /// How the first pass over all images after the agent's start ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_sync_status: Option<FirstSyncStatus>,
+    /// Room on the filesystem that holds the node's images, as of this report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_filesystem: Option<ImageFilesystem>,
+}
+
+/// Room on the filesystem that holds the node's images.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageFilesystem {
+    /// Bytes that are free.
+    #[schemars(range(min = 0))]
+    pub free_bytes: i64,
+    /// Bytes that the filesystem has.
+    #[schemars(range(min = 0))]
+    pub capacity_bytes: i64,
 }
 
 /// How far the tags of one image are.
@@ -227,6 +242,26 @@ pub struct ImageTagStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub message: Option<String>,
+    /// What kind of failure the last one was: `NotFound`, `NoPlatform`, `InvalidReference`, `Unauthorized`,
+    /// `RateLimited`, `Unreachable`, `Tls`, `NoSpace`, `TimedOut`, `Corrupt` or `Unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", length(max = 63))]
+    pub failure_class: Option<FailureClass>,
+    /// How many attempts were begun for this version.
+    #[serde(default, skip_serializing_if = "is_zero_i32")]
+    #[schemars(range(min = 0), extend("default" = null))]
+    pub attempts: i32,
+    /// Bytes of the image that have arrived, where the runtime tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub bytes_done: Option<i64>,
+    /// Bytes of the image in all, where the runtime tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub bytes_total: Option<i64>,
+    /// When the image was found removed from the node after it had been pulled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_at: Option<Time>,
 }
 
 /// How a first pass ended.

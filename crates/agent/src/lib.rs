@@ -1,0 +1,1 @@
+//! The node agent: pulls what its NodeImage asks and reports.

@@ -1,0 +1,3 @@
+//! Every decision of Prewarm, as pure functions: no clock, no network, no async.
+
+#![warn(missing_docs)]
