@@ -1,1 +1,9 @@
 //! Registry credentials: where they come from, which image they are for, and how they stay out of texts.
+
+#![warn(missing_docs)]
+
+pub mod credential;
+pub mod source;
+
+pub use credential::{Credential, SecretText};
+pub use source::{Chain, CredentialRequest, CredentialSource, Found};
