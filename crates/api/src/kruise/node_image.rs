@@ -168,7 +168,7 @@ pub struct NodeImageStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxProperties" = 512))]
     pub image_statuses: Option<BTreeMap<String, ImageStatus>>,
-    /// How the first pass over all images after the agent's start ended.
+    /// How the first pass over all images of this node ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_sync_status: Option<FirstSyncStatus>,
     /// Room on the filesystem that holds the node's images, as of this report.
@@ -247,10 +247,10 @@ pub struct ImageTagStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", length(max = 63))]
     pub failure_class: Option<FailureClass>,
-    /// How many attempts were begun for this version.
+    /// How many attempts of this version have failed.
     #[serde(default, skip_serializing_if = "is_zero_i32")]
     #[schemars(range(min = 0), extend("default" = null))]
-    pub attempts: i32,
+    pub failed_attempts: i32,
     /// Bytes of the image that have arrived, where the runtime tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -274,7 +274,7 @@ pub enum SyncResult {
     Failed,
 }
 
-/// How the first pass over all images after the agent's start ended.
+/// How the first pass over all images of a node ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FirstSyncStatus {
