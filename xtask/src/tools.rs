@@ -5,6 +5,7 @@ mod go;
 mod packages;
 
 use anyhow::bail;
+use prewarm_bed::commands;
 use prewarm_bed::programs::{self, MODULES, Module};
 
 /// Whether the programs can be had on this machine.
@@ -24,7 +25,7 @@ pub fn run() -> anyhow::Result<()> {
 
 /// Installs packages and builds programs, as far as they are not there yet.
 pub fn prepare() -> anyhow::Result<Readiness> {
-    packages::install_missing()?;
+    packages::install_missing(commands::NEEDED)?;
     let absent: Vec<&Module> = MODULES.iter().filter(|module| !module.is_present()).collect();
     if absent.is_empty() {
         return Ok(Readiness::Ready);
@@ -32,14 +33,17 @@ pub fn prepare() -> anyhow::Result<Readiness> {
     if let Err(what) = go::check() {
         return Ok(Readiness::Missing(what));
     }
+    if absent.iter().any(|module| module.native.is_some()) {
+        packages::install_missing(commands::COMPILING)?;
+    }
     build::build(&absent)?;
     Ok(Readiness::Ready)
 }
 
 fn report_places() {
-    for program in MODULES.iter().flat_map(|module| module.programs) {
-        if let Ok(path) = programs::locate(program.name) {
-            println!("{:<24} {}", program.name, path.display());
+    for program in MODULES.iter().flat_map(Module::names) {
+        if let Ok(path) = programs::locate(program) {
+            println!("{program:<24} {}", path.display());
         }
     }
 }

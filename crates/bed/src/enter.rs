@@ -17,7 +17,7 @@ use rustix::process::{Signal, geteuid, set_parent_process_death_signal};
 use thiserror::Error;
 
 use crate::commands;
-use crate::programs::{self, MODULES, NotBuilt};
+use crate::programs::{self, MODULES, Module, NotBuilt};
 use crate::{cgroups, inside};
 
 /// Holds the bed's name; only set inside one.
@@ -88,11 +88,11 @@ pub fn check() -> Result<(), Unavailable> {
     if !is_root() {
         return Err(Unavailable::NotRoot);
     }
-    if let Some(command) = commands::missing().first() {
+    if let Some(command) = commands::missing(commands::NEEDED).first() {
         return Err(Unavailable::MissingCommand { command: command.name, package: command.package });
     }
-    for program in MODULES.iter().flat_map(|module| module.programs) {
-        programs::locate(program.name)?;
+    for program in MODULES.iter().flat_map(Module::names) {
+        programs::locate(program)?;
     }
     let trial = unshare().arg("true").stdin(Stdio::null()).output();
     match trial {

@@ -3,12 +3,16 @@
 //! Each [`Module`] is a folder under `tools/` with a `go.mod` that names the version and a `go.sum` that fixes every
 //! byte. `cargo xtask tools` builds them into a per-user cache; this module only says where.
 
+mod modules;
+
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+pub use modules::MODULES;
 
 /// A directory of existing programs to use instead of the cache.
 pub const TOOLS_VARIABLE: &str = "PREWARM_TOOLS";
@@ -30,6 +34,23 @@ pub struct Module {
     pub go_sum: &'static str,
     /// Source files of our own, by name, for what no published program does.
     pub sources: &'static [(&'static str, &'static str)],
+    /// What differs for a module that is not pure Go.
+    pub native: Option<Native>,
+}
+
+/// How the parts of a module that are written in C are built. It needs a C compiler and libraries with their headers.
+pub struct Native {
+    /// Go's build tags: which of the C libraries are used.
+    pub tags: &'static [&'static str],
+    /// Programs in C that the module brings along.
+    pub programs: &'static [NativeProgram],
+}
+
+/// One executable in C.
+pub struct NativeProgram {
+    pub name: &'static str,
+    /// Its source files, as paths inside the module.
+    pub sources: &'static [&'static str],
 }
 
 /// One executable.
@@ -38,72 +59,6 @@ pub struct Program {
     /// The Go package of its `main`.
     pub package: &'static str,
 }
-
-/// Every pinned module, the slowest build first.
-pub const MODULES: &[Module] = &[
-    Module {
-        name: "kubernetes",
-        path: "k8s.io/kubernetes",
-        programs: &[
-            Program { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
-            Program {
-                name: "kube-controller-manager",
-                package: "k8s.io/kubernetes/cmd/kube-controller-manager",
-            },
-            Program { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
-        ],
-        version_package: Some("k8s.io/component-base/version"),
-        go_mod: include_str!("../../../tools/kubernetes/go.mod"),
-        go_sum: include_str!("../../../tools/kubernetes/go.sum"),
-        sources: &[],
-    },
-    Module {
-        name: "containerd",
-        path: "github.com/containerd/containerd/v2",
-        programs: &[
-            Program { name: "containerd", package: "github.com/containerd/containerd/v2/cmd/containerd" },
-            Program {
-                name: "containerd-shim-runc-v2",
-                package: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
-            },
-            Program { name: "ctr", package: "github.com/containerd/containerd/v2/cmd/ctr" },
-        ],
-        version_package: None,
-        go_mod: include_str!("../../../tools/containerd/go.mod"),
-        go_sum: include_str!("../../../tools/containerd/go.sum"),
-        sources: &[],
-    },
-    Module {
-        name: "registry",
-        path: "github.com/distribution/distribution/v3",
-        programs: &[Program {
-            name: "registry",
-            package: "github.com/distribution/distribution/v3/cmd/registry",
-        }],
-        version_package: None,
-        go_mod: include_str!("../../../tools/registry/go.mod"),
-        go_sum: include_str!("../../../tools/registry/go.sum"),
-        sources: &[],
-    },
-    Module {
-        name: "etcd",
-        path: "go.etcd.io/etcd/server/v3",
-        programs: &[Program { name: "etcd", package: "go.etcd.io/etcd/server/v3" }],
-        version_package: None,
-        go_mod: include_str!("../../../tools/etcd/go.mod"),
-        go_sum: include_str!("../../../tools/etcd/go.sum"),
-        sources: &[],
-    },
-    Module {
-        name: "oldest",
-        path: "k8s.io/apiextensions-apiserver",
-        programs: &[Program { name: "judge-definitions", package: "." }],
-        version_package: None,
-        go_mod: include_str!("../../../tools/oldest/go.mod"),
-        go_sum: include_str!("../../../tools/oldest/go.sum"),
-        sources: &[("main.go", include_str!("../../../tools/oldest/main.go"))],
-    },
-];
 
 impl Module {
     /// The pinned version without its `v`, as `go.mod` has it.
@@ -136,6 +91,9 @@ impl Module {
         for (_, source) in self.sources {
             recipe.update(source);
         }
+        for part in self.native.iter().flat_map(Native::recipe) {
+            recipe.update(part);
+        }
         let mut folder = format!("{}-{}-", self.name, self.version());
         for byte in &recipe.finalize()[..5] {
             write!(folder, "{byte:02x}").expect("writing to a string cannot fail");
@@ -161,7 +119,21 @@ impl Module {
 
     /// Whether each of its programs exists where [`locate`] looks.
     pub fn is_present(&self) -> bool {
-        self.programs.iter().all(|program| locate(program.name).is_ok())
+        self.names().all(|program| locate(program).is_ok())
+    }
+
+    /// The names of all its programs.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let native = self.native.iter().flat_map(|native| native.programs).map(|program| program.name);
+        self.programs.iter().map(|program| program.name).chain(native)
+    }
+}
+
+impl Native {
+    /// Everything that changes what is built.
+    fn recipe(&self) -> impl Iterator<Item = &'static str> {
+        let sources = self.programs.iter().flat_map(|program| program.sources);
+        self.tags.iter().chain(sources).copied()
     }
 }
 
@@ -179,7 +151,7 @@ pub fn locate(program: &str) -> Result<PathBuf, NotBuilt> {
     let given = [TOOLS_VARIABLE, ENVTEST_VARIABLE].into_iter().filter_map(env::var_os).map(PathBuf::from);
     let cached = MODULES
         .iter()
-        .filter(|module| module.programs.iter().any(|candidate| candidate.name == program))
+        .filter(|module| module.names().any(|candidate| candidate == program))
         .map(|module| cache_directory().join(module.folder()));
     first_with(program, given.chain(cached)).ok_or_else(|| NotBuilt { program: program.to_owned() })
 }
@@ -213,6 +185,7 @@ mod tests {
             [
                 ("kubernetes", "1.34.4"),
                 ("containerd", "2.2.0"),
+                ("crio", "1.34.0"),
                 ("registry", "3.0.0"),
                 ("etcd", "3.6.5"),
                 ("oldest", "0.30.14")

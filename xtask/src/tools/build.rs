@@ -1,4 +1,4 @@
-//! Builds pinned Go modules into the cache.
+//! Builds pinned Go modules, and what they have in C, into the cache.
 //!
 //! A build works in a directory of its own, with Go's caches in it unless the environment names others, and only the
 //! finished programs are moved to their place. So a killed build leaves nothing that looks finished, and the
@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use prewarm_bed::programs::{Module, cache_directory};
+use prewarm_bed::programs::{Module, NativeProgram, cache_directory};
 
 use crate::duration::readable;
 
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 2;
 /// What directories of builds begin with.
 const WORKSHOP: &str = "building-";
 
-/// How much of Go's output an error shows.
+/// How much of a step's output an error shows.
 const TAIL_LINES: usize = 20;
 
 /// Builds the modules that are absent, two at a time.
@@ -89,7 +89,7 @@ impl Workshop {
     }
 
     fn build(&self, module: &Module, cache: &Path) -> anyhow::Result<()> {
-        let names: Vec<&str> = module.programs.iter().map(|program| program.name).collect();
+        let names: Vec<&str> = module.names().collect();
         println!("{} {}: building {}", module.name, module.version(), names.join(", "));
         let start = Instant::now();
         let source = self.directory.join(module.name);
@@ -100,9 +100,13 @@ impl Workshop {
         for (name, text) in module.sources {
             fs::write(source.join(name), text)?;
         }
-        run_go(self.go_build(module, &source, &programs))?;
+        run(self.go_build(module, &source, &programs))?;
+        for program in module.native.iter().flat_map(|native| native.programs) {
+            let tree = run(self.go_list(module, &source))?;
+            run(compile(program, Path::new(tree.trim()), &programs))?;
+        }
         for name in names {
-            ensure!(programs.join(name).is_file(), "Go built no {name}");
+            ensure!(programs.join(name).is_file(), "the build gave no {name}");
         }
         fs::rename(&programs, cache.join(module.folder())).context("moving the programs into the cache")?;
         println!("{} {}: ready after {}", module.name, module.version(), readable(start.elapsed()));
@@ -110,15 +114,32 @@ impl Workshop {
     }
 
     fn go_build(&self, module: &Module, source: &Path, programs: &Path) -> Command {
-        let mut command = Command::new("go");
-        // Read-only is Go's habit for its module cache, and would keep us from removing it.
-        command.args(["build", "-modcacherw", "-trimpath", "-ldflags", &module.linker_flags(), "-o"]);
+        let mut command = self.go("build", source);
+        command.args(["-trimpath", "-ldflags", &module.linker_flags()]);
+        if let Some(native) = &module.native {
+            command.env("CGO_ENABLED", "1").args(["-tags", &native.tags.join(",")]);
+        }
+        command.arg("-o");
         match module.programs {
             [program] => command.arg(programs.join(program.name)),
             // Several take the names of their packages.
             _ => command.arg(programs),
         };
         command.args(module.programs.iter().map(|program| program.package));
+        command
+    }
+
+    /// Prints where Go keeps the module's files.
+    fn go_list(&self, module: &Module, source: &Path) -> Command {
+        let mut command = self.go("list", source);
+        command.args(["-m", "-f", "{{.Dir}}", module.path]);
+        command
+    }
+
+    fn go(&self, verb: &str, source: &Path) -> Command {
+        let mut command = Command::new("go");
+        // Read-only is Go's habit for its module cache, and would keep us from removing it.
+        command.args([verb, "-modcacherw"]);
         command.current_dir(source).env("CGO_ENABLED", "0").env("GOWORK", "off");
         command.env("GOTMPDIR", source);
         for (variable, folder) in [("GOCACHE", "go-build"), ("GOMODCACHE", "go-mod")] {
@@ -138,12 +159,22 @@ impl Drop for Workshop {
     }
 }
 
-fn run_go(mut command: Command) -> anyhow::Result<()> {
-    let output = command.stdin(Stdio::null()).output().context("starting go")?;
+/// Static, so that it runs on any machine of the same processor.
+fn compile(program: &NativeProgram, tree: &Path, programs: &Path) -> Command {
+    let mut command = Command::new("gcc");
+    command.args(["-std=c99", "-Os", "-static", "-o"]).arg(programs.join(program.name));
+    command.args(program.sources.iter().map(|source| tree.join(source)));
+    command
+}
+
+/// Runs one step and returns what it prints.
+fn run(mut command: Command) -> anyhow::Result<String> {
+    let step = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("starting {step}"))?;
     if output.status.success() {
-        return Ok(());
+        return String::from_utf8(output.stdout).with_context(|| format!("{step} printed no text"));
     }
     let complaints = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = complaints.lines().filter(|line| !line.starts_with("go: downloading ")).collect();
-    anyhow::bail!("go build said\n{}", lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"))
+    anyhow::bail!("{step} said\n{}", lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"))
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
-use prewarm_bed::commands::{self, find};
+use prewarm_bed::commands::{self, Command as Needed, find};
 
 /// Installs the packages of missing commands as root with apt; otherwise names them in one line.
-pub fn install_missing() -> anyhow::Result<()> {
-    let missing: BTreeSet<&str> = commands::missing().iter().map(|command| command.package).collect();
+pub fn install_missing(needed: &[Needed]) -> anyhow::Result<()> {
+    let missing: BTreeSet<&str> = commands::missing(needed).iter().map(|command| command.package).collect();
     if missing.is_empty() {
         return Ok(());
     }
