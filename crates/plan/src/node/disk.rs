@@ -1,0 +1,185 @@
+//! When a filesystem has too little room to pull (the disk guard), and how that is said.
+//!
+//! The kubelet collects images at 85 % used and evicts pods below 15 % free. The default floor lies above both, so
+//! that warming an image never causes either.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Room that pulls leave free. Written as a share (`20%`) or an amount (`10GiB`, `10Gi`, `500MB`, `500000000`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MinFree {
+    /// A share of the filesystem, in hundredths of a percent.
+    Share(u16),
+    /// An amount of bytes.
+    Bytes(u64),
+}
+
+impl Default for MinFree {
+    /// 20 %.
+    fn default() -> Self {
+        Self::Share(2000)
+    }
+}
+
+/// What has to be free beyond the floor before pulls start again, as a share of the filesystem: a hundredth. Without
+/// it, a pull that was stopped would start again with the first byte that is freed.
+const RESUME_DIVISOR: u64 = 100;
+/// On large filesystems, less than the share is enough to start again: 1 GiB.
+const LARGEST_RESUME_MARGIN: u64 = 1 << 30;
+
+impl MinFree {
+    /// The bytes that have to stay free.
+    pub fn floor(&self, capacity: u64) -> u64 {
+        match *self {
+            Self::Share(hundredths) => share(capacity, u64::from(hundredths), WHOLE),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// The bytes that have to be free before pulls start again after they were held. At most the whole filesystem.
+    pub fn start(&self, capacity: u64) -> u64 {
+        let margin = (capacity / RESUME_DIVISOR).min(LARGEST_RESUME_MARGIN);
+        let floor = self.floor(capacity);
+        // Without a floor nothing is ever held.
+        if floor == 0 { 0 } else { floor.saturating_add(margin).min(capacity.max(floor)) }
+    }
+
+    /// Whether pulls have to stop, and none may start.
+    pub fn is_low(&self, free: u64, capacity: u64) -> bool {
+        free < self.floor(capacity)
+    }
+
+    /// Whether pulls that are held because room was low have to wait on.
+    pub fn is_still_low(&self, free: u64, capacity: u64) -> bool {
+        free < self.start(capacity)
+    }
+
+    /// Why a task waits.
+    pub fn waiting(&self, free: u64, capacity: u64, path: &str) -> String {
+        let (free, start) = (self.show(free, capacity), self.show_up(self.start(capacity), capacity));
+        format!("waits for room: {free} free on {path}, starts at {start}; {ADVICE}")
+    }
+
+    /// Why a running pull was stopped.
+    pub fn stopped(&self, free: u64, capacity: u64, path: &str) -> String {
+        let (free, floor) = (self.show(free, capacity), self.show_up(self.floor(capacity), capacity));
+        format!("stopped for lack of room: {free} free on {path}, {floor} has to stay free; {ADVICE}")
+    }
+
+    /// An amount in the unit that the floor was given in, rounded down.
+    fn show(self, bytes: u64, capacity: u64) -> String {
+        match self {
+            Self::Share(_) => tenths(share(1000, bytes, capacity), "%"),
+            Self::Bytes(_) => amount(bytes, |tenths, unit| tenths / unit),
+        }
+    }
+
+    /// The same rounded up, for what has to be reached.
+    fn show_up(self, bytes: u64, capacity: u64) -> String {
+        match self {
+            Self::Share(_) => {
+                let down = share(1000, bytes, capacity);
+                let is_exact = u128::from(down) * u128::from(capacity) == u128::from(bytes) * 1000;
+                tenths(down + u64::from(!is_exact), "%")
+            }
+            Self::Bytes(_) => amount(bytes, u128::div_ceil),
+        }
+    }
+}
+
+const ADVICE: &str = "remove unused images or lower --min-free";
+/// All of a share, in hundredths of a percent.
+const WHOLE: u64 = 10_000;
+
+/// `of × part ÷ whole`, without overflow; 0 of nothing.
+fn share(of: u64, part: u64, whole: u64) -> u64 {
+    let product = u128::from(of) * u128::from(part);
+    u64::try_from(product.checked_div(u128::from(whole)).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+fn amount(bytes: u64, divide: impl Fn(u128, u128) -> u128) -> String {
+    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    for (unit, shift) in UNITS {
+        if bytes >> shift > 0 {
+            let rounded = divide(u128::from(bytes) * 10, 1 << shift);
+            return tenths(u64::try_from(rounded).unwrap_or(u64::MAX), unit);
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+fn tenths(tenths: u64, unit: &str) -> String {
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole} {unit}"),
+        (whole, tenth) => format!("{whole}.{tenth} {unit}"),
+    }
+}
+
+/// A text that says neither a share nor an amount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseMinFreeError(String);
+
+impl std::error::Error for ParseMinFreeError {}
+
+impl fmt::Display for ParseMinFreeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(text) = self;
+        write!(
+            formatter,
+            "cannot read {text:?} as room to keep free; write a share below 100% such as 20% or an amount such as 10GiB"
+        )
+    }
+}
+
+impl FromStr for MinFree {
+    type Err = ParseMinFreeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let trimmed = text.trim();
+        let number = trimmed.trim_end_matches(|one: char| one.is_alphabetic() || one == '%' || one == ' ');
+        let unit = trimmed[number.len()..].trim();
+        let parsed = if unit == "%" {
+            scaled(number, 100)
+                .filter(|hundredths| *hundredths < WHOLE)
+                .and_then(|h| u16::try_from(h).ok())
+                .map(Self::Share)
+        } else {
+            factor(unit).and_then(|factor| scaled(number, factor)).map(Self::Bytes)
+        };
+        parsed.ok_or_else(|| ParseMinFreeError(text.chars().take(64).collect()))
+    }
+}
+
+/// Bytes of a unit: Kubernetes' quantities (`Gi`, `G`), and as people write them (`GiB`, `GB`), in any case.
+fn factor(unit: &str) -> Option<u64> {
+    let unit = unit.to_ascii_lowercase();
+    let prefix = unit.strip_suffix('b').unwrap_or(&unit);
+    Some(match prefix {
+        "" => 1,
+        "k" => 1000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        "t" => 1_000_000_000_000,
+        "ki" => 1 << 10,
+        "mi" => 1 << 20,
+        "gi" => 1 << 30,
+        "ti" => 1 << 40,
+        _ => return None,
+    })
+}
+
+/// A decimal number times `factor`, rounded down. Digits that would not fit are refused.
+fn scaled(number: &str, factor: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let scale = 10_u64.pow(u32::try_from(fraction.len()).ok()?);
+    let fraction = share(factor, fraction.parse().ok()?, scale);
+    whole.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(fraction)
+}
+
+#[cfg(test)]
+mod tests;

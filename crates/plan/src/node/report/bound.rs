@@ -1,0 +1,164 @@
+//! Keeps a status small enough to be stored, whatever happened on the node.
+//!
+//! A status that the API server refuses is worse than one that says less, so what is worth least goes first, and only
+//! as much as has to. In order: the middle of long messages, evenly; counts of bytes; the names in image IDs, which
+//! repeat the key; image IDs; messages; what only tells how it went (progress, attempts, start). What the phase,
+//! version and end of a task are is given up last, and first for tasks that have not begun: after a restart of the
+//! agent an ended task without a status would be pulled again.
+
+use prewarm_api::kruise::{ImageTagStatus, NodeImageStatus, PullPhase};
+
+use crate::node::message::{self, cut};
+
+/// No status is larger as JSON, in bytes. With the spec of 256 names and 5 tags each it fits into any API server's
+/// 1.5 MiB.
+pub const MOST_STATUS_BYTES: usize = 600_000;
+/// Messages are not shortened below this before other things go.
+const SHORTEST_MESSAGE: usize = 96;
+/// The schema's bound on image IDs. A longer one cannot be one.
+const MOST_OF_IMAGE_ID: usize = 1024;
+/// The schema's bound on the first pass's message.
+const MOST_OF_FIRST_SYNC: usize = 4096;
+
+/// The same status within the bounds of its schema and [`MOST_STATUS_BYTES`]. One that is small enough loses nothing.
+pub fn bounded(mut status: NodeImageStatus) -> NodeImageStatus {
+    keep_to_schema(&mut status);
+    shorten_messages(&mut status);
+    let steps: [fn(&mut ImageTagStatus); 5] =
+        [drop_bytes, drop_name_of_id, drop_id, drop_message, drop_course];
+    for step in steps {
+        if size(&status) <= MOST_STATUS_BYTES {
+            return status;
+        }
+        for_each(&mut status, step);
+    }
+    leave_out(&mut status);
+    status
+}
+
+fn keep_to_schema(status: &mut NodeImageStatus) {
+    for_each(status, |tag| {
+        tag.progress = tag.progress.clamp(0, 100);
+        tag.failed_attempts = tag.failed_attempts.max(0);
+        tag.bytes_done = tag.bytes_done.map(|bytes| bytes.max(0));
+        tag.bytes_total = tag.bytes_total.map(|bytes| bytes.max(0));
+        tag.image_id = tag.image_id.take().filter(|id| id.len() <= MOST_OF_IMAGE_ID);
+        shorten_message(tag, message::MOST_BYTES);
+    });
+    if let Some(message) = status.first_sync_status.as_mut().and_then(|first| first.message.as_mut()) {
+        *message = cut(message, MOST_OF_FIRST_SYNC);
+    }
+}
+
+/// Finds the longest bound on messages that makes the status fit, if one does.
+fn shorten_messages(status: &mut NodeImageStatus) {
+    let excess = size(status).saturating_sub(MOST_STATUS_BYTES);
+    if excess == 0 {
+        return;
+    }
+    let (mut fits, mut exceeds) = (SHORTEST_MESSAGE, message::MOST_BYTES);
+    while exceeds - fits > 1 {
+        let middle = usize::midpoint(fits, exceeds);
+        if saved(status, middle) >= excess { fits = middle } else { exceeds = middle }
+    }
+    for_each(status, |tag| shorten_message(tag, fits));
+}
+
+/// How many bytes a bound on messages saves.
+fn saved(status: &NodeImageStatus, most: usize) -> usize {
+    let messages = tags(status).filter_map(|tag| tag.message.as_ref()).filter(|message| message.len() > most);
+    messages.map(|message| json(message).saturating_sub(json(&cut(message, most)))).sum()
+}
+
+fn shorten_message(tag: &mut ImageTagStatus, most: usize) {
+    if let Some(message) = tag.message.as_mut().filter(|message| message.len() > most) {
+        *message = cut(message, most);
+    }
+}
+
+fn drop_bytes(tag: &mut ImageTagStatus) {
+    (tag.bytes_done, tag.bytes_total) = (None, None);
+}
+
+fn drop_name_of_id(tag: &mut ImageTagStatus) {
+    if let Some((_, id)) = tag.image_id.as_deref().and_then(|id| id.rsplit_once('@')) {
+        tag.image_id = Some(id.to_owned());
+    }
+}
+
+fn drop_id(tag: &mut ImageTagStatus) {
+    tag.image_id = None;
+}
+
+fn drop_message(tag: &mut ImageTagStatus) {
+    tag.message = None;
+}
+
+fn drop_course(tag: &mut ImageTagStatus) {
+    (tag.progress, tag.failed_attempts, tag.start_time) = (0, 0, None);
+}
+
+/// Leaves out as few tags as it takes: first those that wait, then those that are pulled, then the rest; of each the
+/// largest first. The counts still have them.
+fn leave_out(status: &mut NodeImageStatus) {
+    let mut excess = size(status).saturating_sub(MOST_STATUS_BYTES);
+    let mut order: Vec<_> =
+        tags(status).map(|tag| (worth(tag), usize::MAX - json(tag))).enumerate().collect();
+    order.sort_by_key(|(place, (worth, smallness))| (*worth, *smallness, *place));
+    let mut is_out = vec![false; order.len()];
+    for (place, (_, smallness)) in order {
+        if excess == 0 {
+            break;
+        }
+        is_out[place] = true;
+        excess = excess.saturating_sub(usize::MAX - smallness);
+    }
+    let mut place = is_out.into_iter();
+    for image in status.image_statuses.iter_mut().flat_map(|images| images.values_mut()) {
+        image.tags.retain(|_| !place.next().unwrap_or_default());
+    }
+}
+
+/// In which order tags are kept.
+fn worth(tag: &ImageTagStatus) -> u8 {
+    match tag.phase {
+        PullPhase::Waiting => 0,
+        PullPhase::Pulling => 1,
+        PullPhase::Failed => 2,
+        PullPhase::Succeeded => 3,
+    }
+}
+
+fn tags(status: &NodeImageStatus) -> impl Iterator<Item = &ImageTagStatus> {
+    status.image_statuses.iter().flat_map(|images| images.values()).flat_map(|image| &image.tags)
+}
+
+fn for_each(status: &mut NodeImageStatus, change: impl FnMut(&mut ImageTagStatus)) {
+    let images = status.image_statuses.iter_mut().flat_map(|images| images.values_mut());
+    images.flat_map(|image| &mut image.tags).for_each(change);
+}
+
+fn size(status: &NodeImageStatus) -> usize {
+    json(status)
+}
+
+/// The size of a value as JSON, which is counted and not kept.
+fn json(value: &impl serde::Serialize) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value)
+        .expect("a status has only texts as keys, and counting cannot fail");
+    count.0
+}
+
+#[cfg(test)]
+mod tests;
