@@ -3,7 +3,13 @@
 #![warn(missing_docs)]
 
 pub mod credential;
+pub mod docker_config;
+pub mod keyring;
+mod pattern;
+pub mod scrub;
 pub mod source;
 
 pub use credential::{Credential, SecretText};
+pub use docker_config::DockerConfig;
+pub use keyring::Keyring;
 pub use source::{Chain, CredentialRequest, CredentialSource, Found};

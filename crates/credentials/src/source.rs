@@ -88,7 +88,7 @@ fn join(answers: Vec<Found>) -> Found {
 }
 
 /// Removes what already stands earlier in the list. Lists are short, so comparing all pairs is cheap.
-pub(crate) fn keep_first<T: PartialEq>(list: &mut Vec<T>) {
+fn keep_first<T: PartialEq>(list: &mut Vec<T>) {
     let mut kept = Vec::with_capacity(list.len());
     for item in list.drain(..) {
         if !kept.contains(&item) {

@@ -1,0 +1,60 @@
+//! Hides what looks like a credential, whether or not anybody here knows it. Each shape keeps the words around the
+//! value, so that a sentence still says what went wrong.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::MARK;
+
+/// Words that follow `Bearer` or `Basic` in sentences.
+const PROSE: [&str; 8] = [
+    "authentication",
+    "authorization",
+    "challenge",
+    "challenges",
+    "credential",
+    "credentials",
+    "information",
+    "requests",
+];
+
+/// In each shape the first group stays and the second is hidden.
+const SHAPES: [&str; 6] = [
+    // https://user:password@host, up to the at sign that ends the authority. A digest stands behind a slash.
+    r#"([a-z][a-z0-9+.-]*://)([^/?#\s"'<>]+)@"#,
+    // Headers, to the end of the line, quote or list; also as a map is printed.
+    r#"\b((?:proxy-)?authorization[\\"']*\s*[:=]\s*[\\"'\[(]*|x-registry-(?:auth|config)[\\"']*\s*[:=]\s*[\\"'\[(]*|(?:set-)?cookie[\\"']*\s*[:=]\s*[\\"'\[(]*)([^\r\n"'\\\])]+)"#,
+    // What a header holds, elsewhere.
+    r#"\b((?:bearer|basic)\s+)([a-z0-9._~+/=:-]{8,})"#,
+    // Signed tokens.
+    r#"()(\beyj[a-z0-9_-]{8,}\.[a-z0-9_-]*(?:\.[a-z0-9_-]*)?)"#,
+    // Query parameters and settings.
+    r#"\b((?:[a-z0-9]+[-_])*(?:token|sig|signature|password|passwd|pwd|secret|credential|api-?key|accesskeyid|key-pair-id)=)([^&\s"'<>#\\,;)]+)"#,
+    // Fields of JSON.
+    r#"((?:password|passwd|\bauth|token|secret)[\\]*["'][\\]*\s*:\s*[\\]*["'])([^"'\\]+)"#,
+];
+
+static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    SHAPES.iter().map(|shape| Regex::new(&format!("(?i){shape}")).expect("the shapes are patterns")).collect()
+});
+
+pub(super) fn hide(text: &str) -> String {
+    let mut text = Cow::Borrowed(text);
+    for shape in COMPILED.iter() {
+        if let Cow::Owned(hidden) = shape.replace_all(&text, hide_one) {
+            text = Cow::Owned(hidden);
+        }
+    }
+    text.into_owned()
+}
+
+fn hide_one(found: &Captures<'_>) -> String {
+    let (whole, kept, value) = (&found[0], &found[1], &found[2]);
+    if PROSE.contains(&value.to_ascii_lowercase().trim_end_matches(['.', ':'])) {
+        return whole.to_owned();
+    }
+    let rest = &whole[kept.len() + value.len()..];
+    format!("{kept}{MARK}{rest}")
+}
