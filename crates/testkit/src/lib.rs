@@ -2,7 +2,7 @@
 //!
 //! A real test is an async function in a `tests/real_*.rs` file with `harness = false`; [`real_tests!`] gives that
 //! file its `main`, which enters a bed before the first test. Inside, a test starts what it needs: an
-//! [`ApiServer`], containerd [`Node`]s, a [`Registry`] with generated [`image`]s. All of it can be stopped, killed,
+//! [`ApiServer`], [`Node`]s with containerd or CRI-O, a [`Registry`] with generated [`image`]s. All of it can be stopped, killed,
 //! frozen and restarted, and all of it is gone when the test binary ends, however it ends.
 
 pub mod api_server;
@@ -19,6 +19,6 @@ mod http;
 mod pki;
 
 pub use api_server::ApiServer;
-pub use node::Node;
+pub use node::{Disk, Node, Runtime};
 pub use process::Process;
 pub use registry::Registry;

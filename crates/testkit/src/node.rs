@@ -1,67 +1,99 @@
-//! A node: containerd in a network namespace of its own, joined to the bed's bridge.
+//! A node: a container runtime in a network namespace of its own, joined to the bed's bridge.
 
-mod config;
+mod configure;
+mod containerd;
+pub mod cri;
+mod crio;
+mod disk;
 mod link;
 
-use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use anyhow::{Context as _, ensure};
-use prewarm_bed::inside;
-use prewarm_bed::programs;
+
+pub use configure::Configure;
+pub use disk::Disk;
 
 use crate::process::Process;
-use crate::registry::Registry;
+use crate::registry::{Registry, Upstream};
 use crate::wait;
+use cri::Cri;
+use disk::Mounted;
 use link::Link;
 
-/// The namespace in which Kubernetes keeps its images.
-const NAMESPACE: &str = "k8s.io";
+/// Which program runs the node's containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Runtime {
+    #[default]
+    Containerd,
+    Crio,
+}
 
-/// A running node. Dropping it ends containerd.
+impl Runtime {
+    /// Every runtime, for tests that hold for each.
+    pub const ALL: [Self; 2] = [Self::Containerd, Self::Crio];
+
+    /// The name of its program.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Containerd => "containerd",
+            Self::Crio => "crio",
+        }
+    }
+}
+
+/// A running node. Dropping it ends the runtime.
 pub struct Node {
-    pub containerd: Process,
+    /// containerd or CRI-O.
+    pub runtime: Process,
+    kind: Runtime,
     name: String,
     link: Link,
+    places: Places,
+    /// Unmounted after the runtime has ended, because fields are dropped in order.
+    _disk: Option<Mounted>,
+}
+
+/// Where a runtime keeps its files.
+struct Places {
+    /// Configuration, sockets, logs.
     directory: PathBuf,
+    /// What it downloads and unpacks: the image filesystem.
+    root: PathBuf,
 }
 
 impl Node {
-    /// Starts a node for which every image name leads to this registry.
+    /// Starts a node with containerd for which every image name leads to this registry.
     pub async fn start(registry: &Registry) -> anyhow::Result<Self> {
-        static NEXT: AtomicU16 = AtomicU16::new(1);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("node-{number}");
-        let directory = inside::directory(&name)?;
-        let link = Link::create(number)?;
-        config::write(&directory)?;
-        let mut command = link.inside(&programs::locate("containerd")?);
-        command.arg("--config").arg(directory.join("config.toml"));
-        let containerd = Process::start("containerd", command, &directory)?;
-        let node = Self { containerd, name, link, directory };
-        // Without it containerd would ask the machine's resolver for names that only exist in tests.
-        node.lead("_default", registry)?;
-        node.ready().await?;
-        Ok(node)
+        Self::configure().start(registry).await
     }
 
-    /// Waits until containerd answers, after a start, a restart or a thaw.
+    /// Starts one with CRI-O.
+    pub async fn start_crio(registry: &Registry) -> anyhow::Result<Self> {
+        Self::configure().runtime(Runtime::Crio).start(registry).await
+    }
+
+    /// Starts one that differs from the usual, for example by its runtime or its disk.
+    pub fn configure() -> Configure {
+        Configure::default()
+    }
+
+    /// Waits until the runtime answers, after a start, a restart or a thaw.
     pub async fn ready(&self) -> anyhow::Result<()> {
-        let socket = self.socket();
-        let answers = wait::until("containerd", async || {
-            self.containerd.check()?;
+        let (socket, program) = (self.socket(), self.kind.program());
+        let answers = wait::until(program, async || {
+            self.runtime.check()?;
             let listens = UnixStream::connect(&socket).is_ok();
-            Ok((listens && self.ctr(["version"]).await.is_ok()).then_some(()))
+            Ok((listens && self.cri()?.version().await.is_ok()).then_some(()))
         });
-        answers.await.with_context(|| format!("containerd logged\n{}", self.containerd.log_tail()))
+        answers.await.with_context(|| format!("{program} logged\n{}", self.runtime.log_tail()))
     }
 
-    /// Stops containerd and starts it again on the same data.
+    /// Stops the runtime and starts it again on the same data.
     pub async fn restart(&self) -> anyhow::Result<()> {
-        self.containerd.restart()?;
+        self.runtime.restart()?;
         self.ready().await
     }
 
@@ -69,51 +101,71 @@ impl Node {
         &self.name
     }
 
-    /// The socket on which containerd serves CRI and its own API.
+    pub fn kind(&self) -> Runtime {
+        self.kind
+    }
+
+    /// The socket on which the runtime serves CRI, and containerd its own API too.
     pub fn socket(&self) -> PathBuf {
-        self.directory.join("containerd.sock")
+        self.places.directory.join("runtime.sock")
+    }
+
+    /// A directory for the node's files; logs of programs on the node may lie there too.
+    pub fn directory(&self) -> &Path {
+        &self.places.directory
+    }
+
+    /// Where the runtime keeps its images.
+    pub fn image_directory(&self) -> &Path {
+        &self.places.root
+    }
+
+    /// A client of the runtime.
+    pub fn cri(&self) -> anyhow::Result<Cri> {
+        Cri::new(&self.socket())
     }
 
     /// Lets image names of this host lead to another registry. It holds from the next pull on.
-    pub fn lead(&self, host: &str, registry: &Registry) -> anyhow::Result<()> {
-        let directory = self.hosts().join(host);
-        fs::create_dir_all(&directory).context("creating the host's directory")?;
-        fs::write(directory.join("hosts.toml"), format!("server = \"http://{}\"\n", registry.host()))
-            .context("writing hosts.toml")
+    pub fn lead(&self, host: &str, to: &(impl Upstream + ?Sized)) -> anyhow::Result<()> {
+        match self.kind {
+            Runtime::Containerd => containerd::lead(&self.places.directory, host, &to.url()),
+            Runtime::Crio => crio::lead(&self.places.directory, host, &to.url(), &self.runtime),
+        }
     }
 
     /// Pulls an image for this machine's platform and unpacks it.
     pub async fn pull(&self, reference: &str) -> anyhow::Result<()> {
-        let hosts = self.hosts();
-        let hosts = hosts.to_str().context("a bed's paths are text")?;
-        self.ctr(["images", "pull", "--hosts-dir", hosts, reference])
-            .await
-            .with_context(|| format!("pulling {reference} on {}", self.name))?;
-        Ok(())
+        let pulled = match self.kind {
+            Runtime::Containerd => containerd::pull(self, reference).await,
+            Runtime::Crio => Ok(self.cri()?.pull(reference, None).await.map(drop)?),
+        };
+        pulled.with_context(|| format!("pulling {reference} on {}", self.name))
     }
 
-    /// The references of all images on the node, sorted. The names that CRI gives to image ids are left out.
+    /// The references of all images on the node, sorted: tags, and digests of images without a tag.
     pub async fn images(&self) -> anyhow::Result<Vec<String>> {
-        let listed = self.ctr(["images", "list", "--quiet"]).await?;
-        let references = listed.lines().filter(|name| !name.starts_with("sha256:"));
-        let mut images: Vec<String> = references.map(ToOwned::to_owned).collect();
+        let mut images = match self.kind {
+            Runtime::Containerd => containerd::images(self).await?,
+            Runtime::Crio => {
+                self.cri()?.images().await?.into_iter().flat_map(cri::ListedImage::references).collect()
+            }
+        };
         images.sort();
         Ok(images)
     }
 
-    /// Removes an image and, before it returns, what only that image used.
+    /// Removes one name of an image and, with the last one, the image.
     pub async fn remove(&self, reference: &str) -> anyhow::Result<()> {
-        self.ctr(["images", "remove", "--sync", reference]).await?;
-        Ok(())
+        match self.kind {
+            Runtime::Containerd => containerd::remove(self, reference).await,
+            Runtime::Crio => Ok(self.cri()?.remove(reference).await?),
+        }
     }
 
     /// Runs containerd's own client and returns what it prints.
     pub async fn ctr<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> anyhow::Result<String> {
-        let mut command = self.command(&programs::locate("ctr")?);
-        command.arg("--address").arg(self.socket()).args(["--namespace", NAMESPACE]).args(arguments);
-        let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
-        ensure!(output.status.success(), "ctr: {}", String::from_utf8_lossy(&output.stderr).trim());
-        String::from_utf8(output.stdout).context("ctr printed no text")
+        ensure!(self.kind == Runtime::Containerd, "{} has no containerd", self.name);
+        containerd::ctr(self, arguments).await
     }
 
     /// A command that runs on the node's network.
@@ -131,7 +183,18 @@ impl Node {
         Ok(self.link.counters()?.from_node)
     }
 
-    fn hosts(&self) -> PathBuf {
-        self.directory.join("hosts")
+    /// Pulls the node's cable: what is sent is lost, and connections stay open until somebody gives up.
+    pub fn cut(&self) -> anyhow::Result<()> {
+        self.link.cut()
+    }
+
+    /// Lets the node receive at most so many bits a second.
+    pub fn slow(&self, bits_per_second: u64) -> anyhow::Result<()> {
+        self.link.slow(bits_per_second)
+    }
+
+    /// Undoes [`cut`](Self::cut) and [`slow`](Self::slow).
+    pub fn restore(&self) -> anyhow::Result<()> {
+        self.link.restore()
     }
 }

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use prewarm_bed::enter::BED_VARIABLE;
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::wait;
 
 /// Names a directory for the logs of all programs. Without it they vanish with the bed.
 pub const LOGS_VARIABLE: &str = "PREWARM_LOGS";
@@ -20,6 +22,7 @@ const GRACE: Duration = Duration::from_secs(15);
 
 /// How much of a log an error shows.
 const TAIL_LINES: usize = 20;
+const LINE_LENGTH: usize = 500;
 
 /// A program that runs until it is stopped or dropped.
 pub struct Process {
@@ -97,6 +100,31 @@ impl Process {
         self.signal(Signal::CONT)
     }
 
+    /// Asks it to read its configuration again.
+    pub fn reload(&self) -> anyhow::Result<()> {
+        self.signal(Signal::HUP)
+    }
+
+    /// Asks it to end and does not wait; [`ended`](Self::ended) does.
+    pub fn terminate(&self) -> anyhow::Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    /// Waits until it has ended by itself, or after [`terminate`](Self::terminate), and says how.
+    pub async fn ended(&self) -> anyhow::Result<ExitStatus> {
+        let what = format!("the end of {}", self.name);
+        let end = wait::until(&what, async || {
+            let mut state = self.state();
+            let Some(child) = &mut state.child else { bail!("{} is not running", self.name) };
+            let status = child.try_wait()?;
+            if status.is_some() {
+                state.child = None;
+            }
+            Ok(status)
+        });
+        end.await.with_context(|| format!("{} logged\n{}", self.name, self.log_tail()))
+    }
+
     /// Fails with the end of the log if it does not run.
     pub fn check(&self) -> anyhow::Result<()> {
         let mut state = self.state();
@@ -113,12 +141,18 @@ impl Process {
         self.state().child.as_ref().map(Child::id)
     }
 
+    /// Everything that it logged, over all its starts.
+    pub fn log(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
     /// The last lines that it logged.
     pub fn log_tail(&self) -> String {
-        let log = fs::read(&self.log).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
+        let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+        let tail = lines[lines.len().saturating_sub(TAIL_LINES)..].iter();
+        tail.map(|line| line.chars().take(LINE_LENGTH).collect::<String>() + "\n").collect()
     }
 
     fn signal(&self, signal: Signal) -> anyhow::Result<()> {

@@ -16,6 +16,23 @@ use crate::image::{Artifact, Blob, Manifest};
 use crate::process::Process;
 use crate::wait;
 
+/// Where image names of a node can lead: a registry, something in front of one, or any address with its scheme.
+pub trait Upstream {
+    fn url(&self) -> String;
+}
+
+impl Upstream for str {
+    fn url(&self) -> String {
+        self.to_owned()
+    }
+}
+
+impl Upstream for Registry {
+    fn url(&self) -> String {
+        format!("http://{}", self.host)
+    }
+}
+
 /// A running registry without authentication, over plain HTTP. Dropping it ends it.
 pub struct Registry {
     pub process: Process,

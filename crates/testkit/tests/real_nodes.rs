@@ -125,9 +125,9 @@ async fn a_killed_node_comes_back_with_its_images() -> anyhow::Result<()> {
     let node = Node::start(&registry).await?;
     node.pull(&registry.reference("shop/web", "v1")).await?;
     let before = node.images().await?;
-    node.containerd.kill()?;
+    node.runtime.kill()?;
     ensure!(node.images().await.is_err());
-    node.containerd.spawn()?;
+    node.runtime.spawn()?;
     node.ready().await?;
     ensure!(node.images().await? == before);
     node.restart().await?;
@@ -140,14 +140,14 @@ async fn a_frozen_node_pulls_after_the_thaw() -> anyhow::Result<()> {
     registry.push("shop/web", &["v1"], &small_image("frozen")).await?;
     let node = Node::start(&registry).await?;
     let reference = registry.reference("shop/web", "v1");
-    node.containerd.freeze()?;
+    node.runtime.freeze()?;
     let pull = node.pull(&reference);
     tokio::pin!(pull);
     ensure!(
         tokio::time::timeout(Duration::from_millis(500), &mut pull).await.is_err(),
         "a frozen node pulled"
     );
-    node.containerd.thaw()?;
+    node.runtime.thaw()?;
     pull.await
 }
 

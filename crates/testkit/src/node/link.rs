@@ -4,15 +4,21 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
+use prewarm_bed::commands::find;
 use prewarm_bed::inside::{BRIDGE, BRIDGE_ADDRESS, PREFIX_LENGTH, configure_network, configure_network_in};
 
 /// How many nodes share the third number of an address.
 const NODES_PER_BLOCK: u16 = 250;
 
+/// How long a packet may wait on a slow cable, and how much may pass at once.
+const QUEUE: [&str; 4] = ["latency", "400ms", "burst", "64kb"];
+
 pub struct Link {
     number: u16,
+    is_slow: AtomicBool,
 }
 
 /// What went over the cable so far.
@@ -24,7 +30,7 @@ pub struct Counters {
 
 impl Link {
     pub fn create(number: u16) -> anyhow::Result<Self> {
-        let link = Self { number };
+        let link = Self { number, is_slow: AtomicBool::new(false) };
         let (namespace, cable, address) = (link.namespace(), link.cable(), link.address());
         configure_network(&format!(
             "netns add {namespace}\n\
@@ -58,6 +64,29 @@ impl Link {
         parse_counters(&table, &self.cable()).with_context(|| format!("no counters for {}", self.cable()))
     }
 
+    pub fn cut(&self) -> anyhow::Result<()> {
+        configure_network(&format!("link set {} down\n", self.cable()))
+    }
+
+    /// Limits what goes to the node. Calling it again changes the limit.
+    pub fn slow(&self, bits_per_second: u64) -> anyhow::Result<()> {
+        let rate = format!("{bits_per_second}bit");
+        let mut arguments = vec!["replace", "dev"];
+        let cable = self.cable();
+        arguments.extend([cable.as_str(), "root", "tbf", "rate", &rate]);
+        arguments.extend(QUEUE);
+        traffic_control(&arguments)?;
+        self.is_slow.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub fn restore(&self) -> anyhow::Result<()> {
+        if self.is_slow.swap(false, Ordering::Relaxed) {
+            traffic_control(&["del", "dev", &self.cable(), "root"])?;
+        }
+        configure_network(&format!("link set {} up\n", self.cable()))
+    }
+
     fn namespace(&self) -> String {
         format!("node-{}", self.number)
     }
@@ -69,6 +98,13 @@ impl Link {
     fn address(&self) -> Ipv4Addr {
         address(self.number)
     }
+}
+
+fn traffic_control(arguments: &[&str]) -> anyhow::Result<()> {
+    let program = find("tc").context("tc is missing: run `cargo xtask tools`")?;
+    let output = Command::new(program).arg("qdisc").args(arguments).output().context("starting tc")?;
+    ensure!(output.status.success(), "tc: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
 }
 
 /// The address of a node, clear of the bridge's own block.

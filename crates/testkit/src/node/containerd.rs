@@ -1,0 +1,144 @@
+//! containerd among several: every path that it would otherwise share is its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::{Node, Places};
+
+/// The namespace in which Kubernetes keeps its images.
+const NAMESPACE: &str = "k8s.io";
+
+/// NRI has one socket path for all instances; the others would only probe for what no test has.
+const DISABLED: &[&str] = &[
+    "io.containerd.nri.v1.nri",
+    "io.containerd.snapshotter.v1.blockfile",
+    "io.containerd.snapshotter.v1.btrfs",
+    "io.containerd.snapshotter.v1.devmapper",
+    "io.containerd.snapshotter.v1.erofs",
+    "io.containerd.snapshotter.v1.zfs",
+    "io.containerd.differ.v1.erofs",
+    "io.containerd.internal.v1.tracing",
+    "io.containerd.tracing.processor.v1.otlp",
+];
+
+/// Where names of any host lead that has no directory of its own. Without it containerd would ask the machine's
+/// resolver for names that only exist in tests.
+const ANY_HOST: &str = "_default";
+
+/// Writes `config.toml` and creates what it refers to. Returns the arguments of containerd.
+pub fn prepare(places: &Places, registry: &str) -> anyhow::Result<Vec<PathBuf>> {
+    for part in ["state", "opt", "cni"] {
+        fs::create_dir_all(places.directory.join(part)).context("creating the node's directories")?;
+    }
+    let config = places.directory.join("config.toml");
+    fs::write(&config, text(places)).context("writing containerd's config")?;
+    lead(&places.directory, ANY_HOST, registry)?;
+    Ok(vec!["--config".into(), config])
+}
+
+/// Lets the names of a host lead to a registry. containerd reads this at every pull.
+pub fn lead(directory: &Path, host: &str, registry: &str) -> anyhow::Result<()> {
+    let directory = hosts(directory).join(host);
+    fs::create_dir_all(&directory).context("creating the host's directory")?;
+    fs::write(directory.join("hosts.toml"), format!("server = \"{registry}\"\n"))
+        .context("writing hosts.toml")
+}
+
+fn hosts(directory: &Path) -> PathBuf {
+    directory.join("hosts")
+}
+
+/// Pulls with containerd's own client.
+pub async fn pull(node: &Node, reference: &str) -> anyhow::Result<()> {
+    let hosts = hosts(&node.places.directory);
+    let hosts = hosts.to_str().context("a bed's paths are text")?;
+    ctr(node, ["images", "pull", "--hosts-dir", hosts, reference]).await?;
+    Ok(())
+}
+
+/// The names of all images as a person would say them.
+pub async fn images(node: &Node) -> anyhow::Result<Vec<String>> {
+    Ok(references(&ctr(node, ["images", "list"]).await?))
+}
+
+/// Removes one name and, before it returns, what only that name used.
+pub async fn remove(node: &Node, reference: &str) -> anyhow::Result<()> {
+    ctr(node, ["images", "remove", "--sync", reference]).await?;
+    Ok(())
+}
+
+/// Runs containerd's own client and returns what it prints.
+pub async fn ctr<'a>(node: &Node, arguments: impl IntoIterator<Item = &'a str>) -> anyhow::Result<String> {
+    let mut command = node.command(&prewarm_bed::programs::locate("ctr")?);
+    command.arg("--address").arg(node.socket()).args(["--namespace", NAMESPACE]).args(arguments);
+    let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
+    anyhow::ensure!(output.status.success(), "ctr: {}", String::from_utf8_lossy(&output.stderr).trim());
+    String::from_utf8(output.stdout).context("ctr printed no text")
+}
+
+/// Reads `ctr images list`: name, type, digest and more. CRI adds names for the image's id and its digest; they are
+/// left out, except for the digest of an image that was pulled by it and has no tag.
+fn references(table: &str) -> Vec<String> {
+    let rows = table.lines().skip(1).filter_map(|line| {
+        let mut words = line.split_whitespace();
+        Some((words.next()?, words.nth(1)?))
+    });
+    let rows: Vec<(&str, &str)> = rows.filter(|(name, _)| !name.starts_with("sha256:")).collect();
+    let is_tagged = |digest: &str| rows.iter().any(|(name, other)| *other == digest && !name.contains('@'));
+    let said = rows.iter().filter(|(name, digest)| !name.contains('@') || !is_tagged(digest));
+    said.map(|(name, _)| (*name).to_owned()).collect()
+}
+
+fn text(places: &Places) -> String {
+    let (directory, root) = (places.directory.display(), places.root.display());
+    format!(
+        r#"version = 3
+root = "{root}"
+state = "{directory}/state"
+disabled_plugins = {DISABLED:?}
+
+[grpc]
+address = "{directory}/runtime.sock"
+
+[ttrpc]
+address = "{directory}/runtime.ttrpc.sock"
+
+[plugins."io.containerd.internal.v1.opt"]
+path = "{directory}/opt"
+
+[plugins."io.containerd.cri.v1.images"]
+snapshotter = "overlayfs"
+
+[plugins."io.containerd.cri.v1.images".registry]
+config_path = "{directory}/hosts"
+
+[plugins."io.containerd.transfer.v1.local"]
+config_path = "{directory}/hosts"
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+conf_dir = "{directory}/cni"
+
+[plugins."io.containerd.grpc.v1.cri"]
+disable_tcp_service = true
+stream_server_address = "127.0.0.1"
+stream_server_port = "0"
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_named_by_its_tags_or_else_by_its_digest() {
+        let table = "REF TYPE DIGEST SIZE PLATFORMS LABELS\n\
+                     r.example/a:1 application/x sha256:aa 3.0 MiB linux/amd64 -\n\
+                     r.example/a@sha256:aa application/x sha256:aa 3.0 MiB linux/amd64 -\n\
+                     r.example/b@sha256:bb application/x sha256:bb 3.0 MiB linux/amd64 -\n\
+                     sha256:cc application/x sha256:aa 3.0 MiB linux/amd64 -\n";
+        assert_eq!(references(table), ["r.example/a:1", "r.example/b@sha256:bb"]);
+    }
+}

@@ -1,0 +1,161 @@
+//! CRI-O among several: every path that it would otherwise share is its own.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use prewarm_bed::{commands, programs};
+
+use super::Places;
+use crate::process::Process;
+
+/// CRI-O knows no rule for any host, so these stand for it: names for examples, and the usual endings.
+const ANY_HOST: &[&str] = &["*.example", "*.test", "*.io", "*.com"];
+
+/// What CRI-O logs when it has read its registries again.
+const APPLIED: &str = "Applied new registry configuration";
+
+/// How long it may take to read its registries again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const POLICY: &str = r#"{"default": [{"type": "insecureAcceptAnything"}]}"#;
+
+/// Writes the files of the configuration. Returns the arguments of CRI-O.
+pub fn prepare(places: &Places, registry: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let directory = &places.directory;
+    for part in ["policies", "registries.d", "cni", "log", "run"] {
+        fs::create_dir_all(directory.join(part)).context("creating the node's directories")?;
+    }
+    fs::create_dir_all(temporary(places)).context("creating the directory of downloads")?;
+    let storage = format!(
+        "[storage]\ndriver = \"overlay\"\nrunroot = \"{}\"\ngraphroot = \"{}\"\n",
+        directory.join("run/storage").display(),
+        places.root.display()
+    );
+    let unqualified = "unqualified-search-registries = [\"docker.io\"]\n";
+    for (file, content) in [
+        ("policy.json", POLICY),
+        ("storage.conf", &storage),
+        ("registries.conf", unqualified),
+        ("crio.conf", &text(places)?),
+    ] {
+        fs::write(directory.join(file), content).with_context(|| format!("writing CRI-O's {file}"))?;
+    }
+    let own = registry.split_once("://").map_or(registry, |(_, host)| host);
+    for host in ANY_HOST.iter().copied().chain([own]) {
+        write_lead(directory, host, registry)?;
+    }
+    let path = |file: &str| directory.join(file);
+    // The options for registries are hidden, but they are the only ones that keep out the machine's own files.
+    Ok(vec![
+        "--config".into(),
+        path("crio.conf"),
+        "--config-dir".into(),
+        PathBuf::new(),
+        "--registries-conf".into(),
+        path("registries.conf"),
+        "--registries-conf-dir".into(),
+        path("registries.d"),
+    ])
+}
+
+/// Downloads lie beside the images, as they mostly do, so that they fill the same disk.
+fn temporary(places: &Places) -> PathBuf {
+    places.root.with_file_name("temporary")
+}
+
+/// Where the storage library looks for its configuration.
+pub fn environment(places: &Places) -> (&'static str, PathBuf) {
+    ("CONTAINERS_STORAGE_CONF", places.directory.join("storage.conf"))
+}
+
+/// Lets the names of a host lead to a registry, and waits until CRI-O knows.
+pub fn lead(directory: &Path, host: &str, registry: &str, crio: &Process) -> anyhow::Result<()> {
+    write_lead(directory, host, registry)?;
+    if crio.id().is_none() {
+        return Ok(());
+    }
+    let applied = || crio.log().matches(APPLIED).count();
+    let before = applied();
+    crio.reload()?;
+    let deadline = Instant::now() + PATIENCE;
+    while applied() == before {
+        ensure!(Instant::now() < deadline, "CRI-O did not read its registries again:\n{}", crio.log_tail());
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// One file a host, so that a later one replaces it.
+fn write_lead(directory: &Path, host: &str, registry: &str) -> anyhow::Result<()> {
+    let (scheme, location) = registry.split_once("://").context("a registry's address has a scheme")?;
+    let is_insecure = scheme == "http";
+    let mut rule = format!("[[registry]]\nprefix = {host:?}\nlocation = {location:?}\n");
+    writeln!(rule, "insecure = {is_insecure}")?;
+    let file = format!("{}.conf", host.replace(['*', ':', '/'], "_"));
+    fs::write(directory.join("registries.d").join(file), rule).context("writing a rule for registries")
+}
+
+fn text(places: &Places) -> anyhow::Result<String> {
+    let command =
+        |name| commands::find(name).with_context(|| format!("{name} is missing: run `cargo xtask tools`"));
+    let (conmon, runc, pinns) = (command("conmon")?, command("runc")?, programs::locate("pinns")?);
+    let (conmon, runc, pinns) = (conmon.display(), runc.display(), pinns.display());
+    let (directory, root) = (places.directory.display(), places.root.display());
+    let temporary = temporary(places);
+    let temporary = temporary.display();
+    Ok(format!(
+        r#"[crio]
+root = "{root}"
+runroot = "{directory}/run/storage"
+storage_driver = "overlay"
+log_dir = "{directory}/log"
+version_file = "{directory}/run/version"
+clean_shutdown_file = "{directory}/run/clean.shutdown"
+internal_wipe = false
+internal_repair = false
+
+[crio.api]
+listen = "{directory}/runtime.sock"
+
+[crio.runtime]
+cgroup_manager = "cgroupfs"
+conmon_cgroup = "pod"
+apparmor_profile = "unconfined"
+decryption_keys_path = "{directory}/keys"
+hooks_dir = []
+cdi_spec_dirs = []
+irqbalance_config_file = "{directory}/irqbalance"
+irqbalance_config_restore_file = "disable"
+container_exits_dir = "{directory}/run/exits"
+container_attach_socket_dir = "{directory}/run/attach"
+namespaces_dir = "{directory}/run/namespaces"
+pinns_path = "{pinns}"
+enable_criu_support = false
+disable_hostport_mapping = true
+enable_pod_events = true
+default_runtime = "runc"
+
+[crio.runtime.runtimes.runc]
+runtime_path = "{runc}"
+runtime_type = "oci"
+runtime_root = "{directory}/run/runc"
+monitor_path = "{conmon}"
+monitor_cgroup = "pod"
+
+[crio.image]
+signature_policy = "{directory}/policy.json"
+signature_policy_dir = "{directory}/policies"
+big_files_temporary_dir = "{temporary}"
+
+[crio.network]
+network_dir = "{directory}/cni"
+
+[crio.nri]
+enable_nri = false
+"#
+    ))
+}
