@@ -1,0 +1,187 @@
+//! One task on its way: queued, attempted, resting after a failure, finished. It knows what to report of itself.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
+
+use super::Moment;
+use super::attempt::Timeline;
+use super::task::Task;
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It may be attempted as soon as there is a place.
+    Queued,
+    /// An attempt runs; its number tells a late answer of a cancelled attempt from that of the present one.
+    Attempting { attempt: u64 },
+    /// It is left alone until then.
+    Resting { until: Duration },
+    /// It ended, well or badly.
+    Finished,
+}
+
+/// How far a pull is, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// What has arrived.
+    pub done: u64,
+    /// What the image has in all.
+    pub total: u64,
+    /// Everything has arrived and is being unpacked.
+    pub is_unpacking: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub task: Task,
+    pub stage: Stage,
+    pub failures: u32,
+    /// When its first attempt began, in the time that never jumps.
+    pub begun: Option<Duration>,
+    /// The wait reason of a queued task, or the last failure.
+    pub message: Option<String>,
+    pub class: Option<FailureClass>,
+    pub started_at: Option<Timestamp>,
+    pub completed_at: Option<Timestamp>,
+    pub is_success: bool,
+    pub image_id: Option<String>,
+    pub bytes: Option<Bytes>,
+    pub lost_at: Option<Timestamp>,
+    /// How often the image was lost; a fight with a garbage collector is given up step by step.
+    pub losses: u32,
+    /// The credentials that the last failure was met with, and whether a change of them was used up.
+    pub fingerprint: Option<u64>,
+    pub has_retried: bool,
+}
+
+impl Entry {
+    pub fn new(task: Task) -> Self {
+        Self {
+            task,
+            stage: Stage::Queued,
+            failures: 0,
+            begun: None,
+            message: None,
+            class: None,
+            started_at: None,
+            completed_at: None,
+            is_success: false,
+            image_id: None,
+            bytes: None,
+            lost_at: None,
+            losses: 0,
+            fingerprint: None,
+            has_retried: false,
+        }
+    }
+
+    /// Goes on where an earlier run of the agent stopped (kruise D6): what is finished stays so, what was begun keeps
+    /// its beginning and its failures.
+    pub fn resumed(task: Task, reported: &ImageTagStatus, now: Moment) -> Self {
+        let mut entry = Self::new(task);
+        entry.failures = u32::try_from(reported.failed_attempts).unwrap_or(0);
+        entry.message.clone_from(&reported.message);
+        entry.class = reported.failure_class;
+        entry.started_at = reported.start_time.as_ref().map(|time| time.0);
+        entry.image_id.clone_from(&reported.image_id);
+        entry.lost_at = reported.lost_at.as_ref().map(|time| time.0);
+        if let (Some(at), PullPhase::Succeeded | PullPhase::Failed) =
+            (&reported.completion_time, reported.phase)
+        {
+            entry.stage = Stage::Finished;
+            entry.completed_at = Some(at.0);
+            entry.is_success = reported.phase == PullPhase::Succeeded;
+            entry.bytes = bytes_of(reported);
+        } else if let Some(started) = entry.started_at {
+            // A beginning in the future is a clock that jumped; it then counts from here.
+            let ago = Duration::try_from(now.wall.duration_since(started)).unwrap_or_default();
+            entry.begun = Some(now.elapsed.saturating_sub(ago));
+        }
+        entry
+    }
+
+    /// Forgets how it ended, so that it is pulled again under its version.
+    pub fn begin_again(&mut self, stage: Stage) {
+        let task = self.task.clone();
+        let kept = (self.losses, self.lost_at, self.has_retried);
+        *self = Self::new(task);
+        (self.losses, self.lost_at, self.has_retried) = kept;
+        self.stage = stage;
+    }
+
+    pub fn timeline(&self) -> Timeline {
+        Timeline::of(&self.task.policy)
+    }
+
+    /// How long the task has been at work.
+    pub fn elapsed(&self, now: Moment) -> Duration {
+        self.begun.map_or(Duration::ZERO, |begun| now.elapsed.saturating_sub(begun))
+    }
+
+    pub fn finish(&mut self, now: Moment) {
+        self.stage = Stage::Finished;
+        self.completed_at = Some(whole_seconds(now.wall));
+        // A task can fail before its first attempt; clients expect both times.
+        self.started_at.get_or_insert(whole_seconds(now.wall));
+    }
+
+    pub fn phase(&self) -> PullPhase {
+        match self.stage {
+            Stage::Finished if self.is_success => PullPhase::Succeeded,
+            Stage::Finished => PullPhase::Failed,
+            _ if self.started_at.is_some() => PullPhase::Pulling,
+            _ => PullPhase::Waiting,
+        }
+    }
+
+    pub fn status(&self) -> ImageTagStatus {
+        let has_message = !(self.stage == Stage::Finished && self.is_success);
+        ImageTagStatus {
+            tag: self.task.key.tag.clone(),
+            phase: self.phase(),
+            progress: self.progress(),
+            start_time: self.started_at.map(Time),
+            completion_time: self.completed_at.map(Time),
+            version: self.task.version,
+            image_id: self.image_id.clone(),
+            message: self.message.clone().filter(|_| has_message),
+            failure_class: self.class.filter(|_| has_message),
+            failed_attempts: i32::try_from(self.failures).unwrap_or(i32::MAX),
+            bytes_done: self.bytes.map(|bytes| signed(bytes.done)),
+            bytes_total: self.bytes.map(|bytes| signed(bytes.total)),
+            lost_at: self.lost_at.map(Time),
+        }
+    }
+
+    /// Percent of the bytes; the last one is only given away when the pull has ended.
+    fn progress(&self) -> i32 {
+        match (self.phase(), self.bytes) {
+            (PullPhase::Succeeded, _) => 100,
+            (PullPhase::Pulling, Some(bytes)) if bytes.total > 0 => {
+                i32::try_from((u128::from(bytes.done) * 100 / u128::from(bytes.total)).min(99)).unwrap_or(99)
+            }
+            _ => 0,
+        }
+    }
+}
+
+fn bytes_of(status: &ImageTagStatus) -> Option<Bytes> {
+    let (done, total) = (status.bytes_done?, status.bytes_total?);
+    Some(Bytes {
+        done: u64::try_from(done).unwrap_or(0),
+        total: u64::try_from(total).unwrap_or(0),
+        is_unpacking: false,
+    })
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Kubernetes keeps times in whole seconds; anything finer would come back changed.
+pub(super) fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}

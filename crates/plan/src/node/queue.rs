@@ -1,0 +1,101 @@
+//! Who is pulled next: the owners take turns, and within an owner the oldest request comes first.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::task::{Key, Task};
+
+/// Remembers whose turn it was.
+#[derive(Clone, Debug, Default)]
+pub struct Turns {
+    last: BTreeMap<String, u64>,
+    count: u64,
+}
+
+/// How many owners are remembered; beyond that, the one served longest ago is forgotten and may come early once.
+const MAX_OWNERS: usize = 4096;
+
+impl Turns {
+    /// The next of these tasks, if there is any.
+    pub fn next<'a>(&self, waiting: impl Iterator<Item = &'a Task>) -> Option<&'a Task> {
+        waiting.min_by_key(|task| (self.last.get(task.owner()).copied().unwrap_or(0), age(task), &task.key))
+    }
+
+    /// Notes that a task of this owner was begun.
+    pub fn took(&mut self, owner: &str) {
+        self.count += 1;
+        self.last.insert(owner.to_owned(), self.count);
+        if self.last.len() > MAX_OWNERS {
+            let oldest = self.last.iter().min_by_key(|(_, turn)| **turn).map(|(owner, _)| owner.clone());
+            oldest.and_then(|owner| self.last.remove(&owner));
+        }
+    }
+}
+
+/// Sorts entries without a time behind those that have one: nobody knows how long they wait.
+fn age(task: &Task) -> (bool, Option<Timestamp>, &Key) {
+    (task.created_at.is_none(), task.created_at, &task.key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::task::read;
+    use serde_json::json;
+
+    fn tasks(entries: &[(&str, &str, Option<&str>)]) -> Vec<Task> {
+        let read_one = |(tag, owner, created): &(&str, &str, Option<&str>)| {
+            let owners = if owner.is_empty() { json!([]) } else { json!([{ "uid": owner }]) };
+            let mut entry = json!({ "tag": tag, "ownerReferences": owners });
+            if let Some(created) = created {
+                entry["createdAt"] = json!(created);
+            }
+            read(&json!({ "images": { "app": { "tags": [entry] } } })).tasks.into_values().next().unwrap()
+        };
+        entries.iter().map(read_one).collect()
+    }
+
+    fn order(mut waiting: Vec<Task>) -> Vec<String> {
+        let mut turns = Turns::default();
+        let mut order = Vec::new();
+        while let Some(next) = turns.next(waiting.iter()).cloned() {
+            turns.took(next.owner());
+            waiting.retain(|task| task.key != next.key);
+            order.push(next.key.tag);
+        }
+        order
+    }
+
+    #[test]
+    fn within_an_owner_the_oldest_comes_first() {
+        let waiting = tasks(&[
+            ("new", "a", Some("2026-11-15T08:00:02Z")),
+            ("old", "a", Some("2026-11-15T08:00:01Z")),
+            ("undated", "a", None),
+        ]);
+        assert_eq!(order(waiting), ["old", "new", "undated"]);
+    }
+
+    #[test]
+    fn owners_take_turns_however_much_one_of_them_wants() {
+        let waiting = tasks(&[
+            ("a1", "a", Some("2026-11-15T08:00:00Z")),
+            ("a2", "a", Some("2026-11-15T08:00:00Z")),
+            ("a3", "a", Some("2026-11-15T08:00:00Z")),
+            ("b1", "b", Some("2026-11-15T09:00:00Z")),
+            ("hand", "", Some("2026-11-15T10:00:00Z")),
+        ]);
+        assert_eq!(order(waiting), ["a1", "b1", "hand", "a2", "a3"]);
+    }
+
+    #[test]
+    fn the_memory_of_turns_is_bounded() {
+        let mut turns = Turns::default();
+        for owner in 0..MAX_OWNERS + 10 {
+            turns.took(&owner.to_string());
+        }
+        assert_eq!(turns.last.len(), MAX_OWNERS);
+        assert!(!turns.last.contains_key("0"));
+    }
+}

@@ -1,0 +1,344 @@
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{FailureClass, PullPhase};
+use prewarm_api::names;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::node::entry::Bytes;
+use crate::node::task::{read, reported};
+
+const START: i64 = 1_800_000_000;
+/// No jitter: pauses are whole.
+const STEADY: f64 = 0.0;
+
+fn at(seconds: u64) -> Moment {
+    let wall = Timestamp::from_second(START + i64::try_from(seconds).unwrap()).unwrap();
+    Moment { elapsed: Duration::from_secs(seconds), wall }
+}
+
+fn free(parallel: usize) -> Conditions {
+    Conditions { parallel, hold: None, no_room: None }
+}
+
+fn spec(tags: &[Value]) -> Value {
+    json!({ "images": { "reg.example/app": { "tags": tags } } })
+}
+
+fn list(tags: &[Value]) -> Worklist {
+    let mut worklist = Worklist::default();
+    worklist.adopt(read(&spec(tags)), &BTreeMap::new(), at(0));
+    worklist
+}
+
+fn failure(class: FailureClass) -> Outcome {
+    Outcome::Failed(Failure {
+        class,
+        text: "it broke".to_owned(),
+        problems: vec![],
+        advice: "mend it".to_owned(),
+        is_registry_overloaded: class == FailureClass::RateLimited,
+        is_final: false,
+        fingerprint: Some(1),
+    })
+}
+
+fn success() -> Outcome {
+    Outcome::Succeeded { image_id: "reg.example/app@sha256:1".to_owned(), was_present: false }
+}
+
+fn tags(decision: &Decision) -> Vec<&str> {
+    decision.starts.iter().map(|start| start.task.key.tag.as_str()).collect()
+}
+
+fn phase(worklist: &Worklist, tag: &str) -> PullPhase {
+    status(worklist, tag).phase
+}
+
+fn status(worklist: &Worklist, tag: &str) -> ImageTagStatus {
+    worklist.states().into_iter().map(|state| state.status).find(|status| status.tag == tag).unwrap()
+}
+
+fn key(tag: &str) -> Key {
+    Key { name: "reg.example/app".to_owned(), tag: tag.to_owned() }
+}
+
+#[test]
+fn as_many_begin_as_there_are_places_and_the_others_say_why_they_wait() {
+    let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" }), json!({ "tag": "3" })]);
+    assert_eq!(tags(&worklist.decide(&free(2), at(1))), ["1", "2"]);
+    assert_eq!(phase(&worklist, "2"), PullPhase::Pulling);
+    let waiting = status(&worklist, "3");
+    assert_eq!(waiting.phase, PullPhase::Waiting);
+    assert_eq!(waiting.message.as_deref(), Some("waits for one of 2 places"));
+    assert_eq!(tags(&worklist.decide(&free(2), at(2))), Vec::<&str>::new());
+    worklist.ended(1, success(), at(3), STEADY);
+    assert_eq!(tags(&worklist.decide(&free(2), at(3))), ["3"]);
+}
+
+#[test]
+fn a_success_ends_the_task_with_its_id_and_times() {
+    let mut worklist = list(&[json!({ "tag": "1", "version": 4 })]);
+    worklist.decide(&free(2), at(1));
+    worklist.progressed(1, Bytes { done: 50, total: 100, is_unpacking: false });
+    assert_eq!(status(&worklist, "1").progress, 50);
+    let ending = worklist.ended(1, success(), at(9), STEADY).unwrap();
+    assert_eq!(ending.took, Duration::from_secs(8));
+    let status = ending.status;
+    assert_eq!((status.phase, status.progress, status.version), (PullPhase::Succeeded, 100, 4));
+    assert_eq!((status.bytes_done, status.bytes_total), (Some(100), Some(100)));
+    assert_eq!(status.image_id.as_deref(), Some("reg.example/app@sha256:1"));
+    assert_eq!(status.start_time.unwrap().0, at(1).wall);
+    assert_eq!(status.completion_time.unwrap().0, at(9).wall);
+}
+
+#[test]
+fn a_failure_rests_one_two_four_seconds_and_ends_without_a_last_rest() {
+    let mut worklist = list(&[json!({ "tag": "1", "pullPolicy": { "backoffLimit": 2 } })]);
+    let mut begun = Vec::new();
+    let mut now = 0;
+    let ending = loop {
+        let decision = worklist.decide(&free(1), at(now));
+        if let [start] = &decision.starts[..] {
+            begun.push(now);
+            if let Some(ending) =
+                worklist.ended(start.attempt, failure(FailureClass::NotFound), at(now), STEADY)
+            {
+                break ending;
+            }
+        }
+        now += 1;
+    };
+    assert_eq!(begun, [0, 1, 3]);
+    assert_eq!(ending.status.phase, PullPhase::Failed);
+    assert_eq!(ending.status.failure_class, Some(FailureClass::NotFound));
+    assert_eq!(ending.status.failed_attempts, 3);
+    let message = ending.status.message.unwrap();
+    assert!(message.contains("attempt 3 of 3") && message.ends_with("mend it"), "{message}");
+}
+
+#[test]
+fn a_resting_task_holds_no_place() {
+    let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" })]);
+    assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["1"]);
+    worklist.ended(1, failure(FailureClass::Unreachable), at(0), STEADY);
+    assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["2"]);
+    assert_eq!(phase(&worklist, "1"), PullPhase::Pulling);
+}
+
+#[test]
+fn the_deadline_cuts_the_last_attempt_and_ends_a_rest() {
+    let policy = json!({ "timeoutSeconds": 10, "activeDeadlineSeconds": 12, "backoffLimit": 9 });
+    let mut worklist = list(&[json!({ "tag": "1", "pullPolicy": policy })]);
+    let first = worklist.decide(&free(1), at(5));
+    assert_eq!(first.starts[0].timeout, Duration::from_secs(10));
+    worklist.ended(1, failure(FailureClass::TimedOut), at(15), STEADY);
+    assert_eq!(worklist.decide(&free(1), at(15)).wake_at, Some(Duration::from_secs(16)));
+    assert_eq!(worklist.decide(&free(1), at(16)).starts[0].timeout, Duration::from_secs(1));
+    let ending = worklist.ended(2, failure(FailureClass::TimedOut), at(17), STEADY).unwrap();
+    assert_eq!(ending.status.message.as_deref(), Some(names::message::TASK_DEADLINE));
+}
+
+#[test]
+fn a_deadline_that_falls_into_a_rest_is_kept_to_the_second() {
+    let policy = json!({ "activeDeadlineSeconds": 2, "backoffLimit": 9 });
+    let mut worklist = list(&[json!({ "tag": "1", "pullPolicy": policy })]);
+    worklist.decide(&free(1), at(0));
+    worklist.ended(1, failure(FailureClass::Unknown), at(1), STEADY);
+    let decision = worklist.decide(&free(1), at(1));
+    assert_eq!(decision.wake_at, Some(Duration::from_secs(2)));
+    let decision = worklist.decide(&free(1), at(2));
+    assert_eq!(decision.endings.len(), 1);
+    assert_eq!(phase(&worklist, "1"), PullPhase::Failed);
+}
+
+#[test]
+fn a_withdrawn_task_is_cancelled_and_its_late_answer_counts_for_nothing() {
+    let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" })]);
+    worklist.decide(&free(1), at(0));
+    let cancelled = worklist.adopt(read(&spec(&[json!({ "tag": "3" })])), &BTreeMap::new(), at(1));
+    assert_eq!(cancelled, [1]);
+    assert_eq!(worklist.ended(1, success(), at(2), STEADY), None);
+    assert_eq!(tags(&worklist.decide(&free(2), at(2))), ["3"]);
+}
+
+#[test]
+fn a_new_version_is_pulled_again_and_the_old_attempt_is_cancelled() {
+    let mut worklist = list(&[json!({ "tag": "1" })]);
+    worklist.decide(&free(1), at(0));
+    let again = read(&spec(&[json!({ "tag": "1", "version": 1 })]));
+    assert_eq!(worklist.adopt(again, &BTreeMap::new(), at(1)), [1]);
+    assert_eq!(tags(&worklist.decide(&free(1), at(1))), ["1"]);
+    assert_eq!(status(&worklist, "1").version, 1);
+}
+
+#[test]
+fn an_edit_under_the_same_version_disturbs_nothing_that_runs() {
+    let mut worklist = list(&[json!({ "tag": "1" })]);
+    worklist.decide(&free(1), at(0));
+    let edited = read(&spec(&[json!({ "tag": "1", "pullPolicy": { "backoffLimit": 0 } })]));
+    assert_eq!(worklist.adopt(edited, &BTreeMap::new(), at(1)), Vec::<u64>::new());
+    let ending = worklist.ended(1, failure(FailureClass::Unknown), at(2), STEADY);
+    assert!(ending.is_some(), "the edited limit counts for the next decision");
+}
+
+#[test]
+fn finished_tasks_of_the_same_version_are_left_and_begun_ones_go_on() {
+    let asked =
+        || read(&spec(&[json!({ "tag": "1" }), json!({ "tag": "2", "version": 2 }), json!({ "tag": "3" })]));
+    let status = json!({ "imageStatuses": { "reg.example/app": { "tags": [
+        { "tag": "1", "phase": "Succeeded", "completionTime": "2026-11-15T08:00:00Z", "imageID": "i" },
+        { "tag": "2", "phase": "Failed", "version": 1, "completionTime": "2026-11-15T08:00:00Z" },
+        { "tag": "3", "phase": "Pulling", "startTime": at(60).wall.to_string(), "failedAttempts": 2 },
+    ]}}});
+    let mut worklist = Worklist::default();
+    worklist.adopt(asked(), &reported(&status), at(100));
+    assert_eq!(tags(&worklist.decide(&free(5), at(100))), ["2", "3"]);
+    let third = worklist.ended(2, failure(FailureClass::Unknown), at(101), STEADY);
+    assert_eq!(third, None, "two of four attempts had failed before");
+    let third = super::tests::status(&worklist, "3");
+    assert_eq!((third.failed_attempts, third.start_time.unwrap().0), (3, at(60).wall));
+}
+
+#[test]
+fn a_beginning_in_the_future_does_not_prolong_the_deadline() {
+    let policy = json!({ "activeDeadlineSeconds": 30 });
+    let status = json!({ "imageStatuses": { "reg.example/app": { "tags": [
+        { "tag": "1", "phase": "Pulling", "startTime": at(9_999_999).wall.to_string() },
+    ]}}});
+    let mut worklist = Worklist::default();
+    worklist.adopt(read(&spec(&[json!({ "tag": "1", "pullPolicy": policy })])), &reported(&status), at(100));
+    assert_eq!(worklist.decide(&free(1), at(110)).starts[0].timeout, Duration::from_secs(20));
+}
+
+#[test]
+fn a_slowed_registry_holds_back_its_tasks_and_nobody_elses() {
+    let mut worklist = Worklist::default();
+    let spec = json!({ "images": {
+        "slow.example/a": { "tags": [{ "tag": "1" }, { "tag": "2" }] }, "other.example/a": { "tags": [{ "tag": "3" }] },
+    }});
+    worklist.adopt(read(&spec), &BTreeMap::new(), at(0));
+    let order = worklist.decide(&free(2), at(0));
+    assert_eq!(tags(&order), ["3", "1"]);
+    worklist.ended(1, success(), at(1), STEADY);
+    worklist.ended(2, failure(FailureClass::RateLimited), at(1), STEADY);
+    let decision = worklist.decide(&free(2), at(1));
+    assert_eq!((tags(&decision), decision.wake_at), (vec![], Some(Duration::from_secs(2))));
+    let waiting = worklist.states().into_iter().find(|state| state.status.tag == "2").unwrap();
+    assert_eq!(
+        waiting.status.message.as_deref(),
+        Some("waits because slow.example asked for fewer requests")
+    );
+    assert_eq!(tags(&worklist.decide(&free(2), at(3))).len(), 2);
+}
+
+#[test]
+fn two_entries_of_one_image_are_pulled_one_after_the_other() {
+    let mut worklist = Worklist::default();
+    let spec = json!({ "images": {
+        "docker.io/library/nginx": { "tags": [{ "tag": "1" }] }, "nginx": { "tags": [{ "tag": "1" }] },
+    }});
+    worklist.adopt(read(&spec), &BTreeMap::new(), at(0));
+    assert_eq!(worklist.decide(&free(5), at(0)).starts.len(), 1);
+    worklist.ended(1, success(), at(1), STEADY);
+    assert_eq!(worklist.decide(&free(5), at(1)).starts.len(), 1);
+}
+
+#[test]
+fn an_interrupted_attempt_does_not_count() {
+    let mut worklist = list(&[json!({ "tag": "1", "pullPolicy": { "backoffLimit": 0 } })]);
+    for attempt in 1..10 {
+        assert_eq!(worklist.decide(&free(1), at(attempt)).starts[0].attempt, attempt);
+        worklist.ended(attempt, Outcome::Interrupted("the runtime is away".to_owned()), at(attempt), STEADY);
+    }
+    assert_eq!(status(&worklist, "1").failed_attempts, 0);
+    assert_eq!(phase(&worklist, "1"), PullPhase::Pulling);
+}
+
+#[test]
+fn without_room_nothing_starts_and_the_reason_is_reported() {
+    let mut worklist = list(&[json!({ "tag": "1" })]);
+    let full = Conditions { no_room: Some("waits for room".to_owned()), ..free(2) };
+    assert_eq!(worklist.decide(&full, at(0)).starts, []);
+    assert_eq!(status(&worklist, "1").message.as_deref(), Some("waits for room"));
+    assert_eq!(tags(&worklist.decide(&free(2), at(1))), ["1"]);
+    assert_eq!(status(&worklist, "1").message, None);
+}
+
+#[test]
+fn a_lost_image_of_a_job_is_reported_and_one_written_by_hand_is_pulled_again() {
+    let owner = json!([{ "uid": "u" }]);
+    let mut worklist = list(&[json!({ "tag": "hand" }), json!({ "tag": "job", "ownerReferences": owner })]);
+    for start in worklist.decide(&free(2), at(0)).starts {
+        worklist.ended(start.attempt, success(), at(1), STEADY);
+    }
+    assert!(worklist.noted(&key("hand"), false, at(5)));
+    assert!(worklist.noted(&key("job"), false, at(5)));
+    assert!(!worklist.noted(&key("job"), false, at(6)), "a loss is told once");
+    let job = status(&worklist, "job");
+    assert_eq!((job.phase, job.lost_at.unwrap().0), (PullPhase::Succeeded, at(5).wall));
+    assert_eq!(job.completion_time.unwrap().0, at(1).wall);
+    assert_eq!(tags(&worklist.decide(&free(2), at(5))), ["hand"]);
+    assert!(worklist.noted(&key("job"), true, at(7)));
+    assert_eq!(status(&worklist, "job").lost_at, None);
+}
+
+#[test]
+fn an_image_that_is_removed_again_and_again_is_pulled_less_and_less() {
+    let mut worklist = list(&[json!({ "tag": "1" })]);
+    let mut now = 0;
+    let mut pauses = Vec::new();
+    for _ in 0..5 {
+        let lost = now;
+        let start = loop {
+            let decision = worklist.decide(&free(1), at(now));
+            match decision.starts.first() {
+                Some(start) => break start.attempt,
+                None => now = decision.wake_at.unwrap().as_secs(),
+            }
+        };
+        pauses.push(now - lost);
+        worklist.ended(start, success(), at(now), STEADY);
+        worklist.noted(&key("1"), false, at(now));
+    }
+    assert_eq!(pauses, [0, 0, 300, 600, 1200]);
+}
+
+#[test]
+fn changed_credentials_give_a_refused_entry_by_hand_one_more_round() {
+    let entry = json!({ "tag": "1", "pullPolicy": { "backoffLimit": 0 } });
+    let mut worklist = Worklist::default();
+    let spec =
+        json!({ "images": { "reg.example/app": { "tags": [entry], "pullSecrets": [{ "name": "s" }] } } });
+    worklist.adopt(read(&spec), &BTreeMap::new(), at(0));
+    worklist.decide(&free(1), at(0));
+    worklist.ended(1, failure(FailureClass::Unauthorized), at(1), STEADY);
+    assert_eq!(worklist.refused().count(), 1);
+    assert!(!worklist.credentials_are(&key("1"), 1), "they are as they were");
+    assert!(worklist.credentials_are(&key("1"), 2));
+    assert_eq!(tags(&worklist.decide(&free(1), at(2))), ["1"]);
+    worklist.ended(2, failure(FailureClass::Unauthorized), at(3), STEADY);
+    assert_eq!(worklist.refused().count(), 0, "once is enough");
+}
+
+#[test]
+fn a_bad_entry_is_reported_as_failed_at_the_time_it_was_seen() {
+    let mut worklist = Worklist::default();
+    let bad = || read(&json!({ "images": { "NO": { "tags": [{ "tag": "1", "version": 3 }] } } }));
+    worklist.adopt(bad(), &BTreeMap::new(), at(5));
+    worklist.adopt(bad(), &BTreeMap::new(), at(9));
+    let [state] = &worklist.states()[..] else { panic!("one entry") };
+    assert_eq!((state.status.phase, state.status.version), (PullPhase::Failed, 3));
+    assert_eq!(state.status.completion_time.as_ref().unwrap().0, at(5).wall);
+    assert_eq!(worklist.unfinished(), 0);
+}
+
+#[test]
+fn deciding_again_changes_nothing() {
+    let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" })]);
+    worklist.decide(&free(1), at(0));
+    let before = worklist.states();
+    assert_eq!(worklist.decide(&free(1), at(0)).starts, []);
+    assert_eq!(worklist.states(), before);
+}
