@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, mount, mount_bind};
 
 /// Everything that is written in a bed lies below this directory, in memory.
 pub const DIRECTORY: &str = "/run/bed";
@@ -37,6 +37,7 @@ fn furnish() -> anyhow::Result<()> {
     for directory in [DIRECTORY, TEMPORARY, "/run/netns"] {
         fs::create_dir_all(directory).with_context(|| format!("creating {directory}"))?;
     }
+    silence_resolver()?;
     // A bridge without a fixed hardware address takes that of its newest port when it is the lowest, and nodes that
     // know the former one are cut off for half a minute.
     configure_network(&format!(
@@ -45,6 +46,18 @@ fn furnish() -> anyhow::Result<()> {
          addr add {BRIDGE_ADDRESS}/{PREFIX_LENGTH} dev {BRIDGE}\n\
          link set {BRIDGE} up\n"
     ))
+}
+
+/// Lets every question for a name fail at once. The machine's resolver cannot be reached from here, and programs would
+/// wait ten seconds for each answer.
+fn silence_resolver() -> anyhow::Result<()> {
+    let (silent, usual) = ("/run/resolv.conf", Path::new("/etc/resolv.conf"));
+    fs::write(silent, "nameserver 127.0.0.1\n").context("writing resolv.conf")?;
+    // Where it leads into the former /run it is gone already, and without it programs ask 127.0.0.1, too.
+    if usual.exists() {
+        mount_bind(silent, usual).context("mounting resolv.conf")?;
+    }
+    Ok(())
 }
 
 /// Runs lines of `ip` commands; the first that fails is the error.

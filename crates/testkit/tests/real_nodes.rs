@@ -1,7 +1,7 @@
 //! Nodes, registry and generated images: what a test may expect of them.
 
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use prewarm_testkit::image::{Artifact, Image, Layer, index};
@@ -20,6 +20,7 @@ real_tests! {
     a_frozen_node_pulls_after_the_thaw,
     a_stopped_registry_fails_pulls_until_it_is_back,
     no_packet_leaves_the_bed,
+    a_name_that_nobody_knows_fails_at_once,
 }
 
 fn small_image(seed: &str) -> Artifact {
@@ -169,5 +170,12 @@ async fn no_packet_leaves_the_bed() -> anyhow::Result<()> {
     let error =
         TcpStream::connect_timeout(&outside, Duration::from_secs(5)).expect_err("there is nobody outside");
     ensure!(error.kind() == std::io::ErrorKind::NetworkUnreachable, "{error}");
+    Ok(())
+}
+
+async fn a_name_that_nobody_knows_fails_at_once() -> anyhow::Result<()> {
+    let start = Instant::now();
+    ensure!(("no-such-host.example", 80).to_socket_addrs().is_err());
+    ensure!(start.elapsed() < Duration::from_secs(3), "it took {:?}", start.elapsed());
     Ok(())
 }
