@@ -1,10 +1,10 @@
 //! The kinds a server has: a table of the built-in ones, and whatever definitions add.
 
 mod built_in;
+mod by_resource;
 mod defined;
 pub mod events;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prewarm_api::rule::Rule;
@@ -12,6 +12,7 @@ use prewarm_api::schema::Schema;
 use serde_json::Value;
 
 pub use built_in::all as built_in;
+pub use by_resource::ByResource;
 pub use defined::{from_definition, version_priority};
 
 /// What the server knows about one kind.
@@ -134,13 +135,12 @@ impl Resource {
 
 /// All kinds by group and plural.
 #[derive(Clone, Debug, Default)]
-pub struct Resources(BTreeMap<(String, String), Arc<Resource>>);
+pub struct Resources(ByResource<Arc<Resource>>);
 
 impl Resources {
     /// The resource of a path.
     pub fn find(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
-        // The two strings are allocated because a tuple of them cannot be looked up by a tuple of borrows.
-        self.0.get(&(group.to_owned(), plural.to_owned()))
+        self.0.find(group, plural)
     }
 
     /// The resource of a kind, whatever its version.
@@ -150,12 +150,13 @@ impl Resources {
 
     /// Adds a kind, or replaces it.
     pub fn insert(&mut self, resource: Arc<Resource>) {
-        self.0.insert((resource.group.clone(), resource.plural.clone()), resource);
+        let (group, plural) = (resource.group.clone(), resource.plural.clone());
+        self.0.insert(&group, &plural, resource);
     }
 
     /// Takes a kind away.
     pub fn remove(&mut self, group: &str, plural: &str) {
-        self.0.remove(&(group.to_owned(), plural.to_owned()));
+        self.0.remove(group, plural);
     }
 
     /// All kinds, sorted by group and plural.

@@ -10,7 +10,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::options::Options;
 use crate::refusal::Refusal;
-use crate::resource::{self, Resource, Resources};
+use crate::resource::{self, ByResource, Resource, Resources};
 use crate::store::{Key, Shelf, Stored};
 
 /// Group and plural of a resource.
@@ -26,7 +26,7 @@ pub struct State {
     revision: u64,
     /// The last revision of which every watcher was told, for bookmarks.
     progress: Arc<AtomicU64>,
-    shelves: BTreeMap<ResourceId, Shelf>,
+    shelves: ByResource<Shelf>,
     /// Which objects name an owner, by its UID.
     owned: BTreeMap<String, BTreeSet<(ResourceId, Key)>>,
     random: StdRng,
@@ -43,7 +43,7 @@ impl State {
             // Revision 0 means "any" to clients, and 1 is what an empty etcd has.
             revision: 1,
             progress: Arc::new(AtomicU64::new(1)),
-            shelves: BTreeMap::new(),
+            shelves: ByResource::default(),
             owned: BTreeMap::new(),
             serialised: 0,
             options,
@@ -56,16 +56,17 @@ impl State {
 
     /// Serves a kind from now on; objects that are already there stay.
     pub fn add_resource(&mut self, resource: Resource) {
-        let id = id_of(&resource);
-        let (options, revision) = (&self.options, self.revision);
-        self.shelves.entry(id).or_insert_with(|| Shelf::new(options, revision));
+        if self.shelves.find(&resource.group, &resource.plural).is_none() {
+            let shelf = Shelf::new(&self.options, self.revision);
+            self.shelves.insert(&resource.group, &resource.plural, shelf);
+        }
         self.resources.insert(Arc::new(resource));
     }
 
     /// Serves a kind no longer, and forgets its objects.
     pub fn remove_resource(&mut self, group: &str, plural: &str) {
         self.resources.remove(group, plural);
-        if let Some(mut shelf) = self.shelves.remove(&(group.to_owned(), plural.to_owned())) {
+        if let Some(mut shelf) = self.shelves.remove(group, plural) {
             shelf.close();
         }
     }
@@ -88,12 +89,12 @@ impl State {
 
     /// The objects of a resource.
     pub fn shelf(&self, resource: &Resource) -> Result<&Shelf, Refusal> {
-        self.shelves.get(&id_of(resource)).ok_or_else(Refusal::no_such_path)
+        self.shelves.find(&resource.group, &resource.plural).ok_or_else(Refusal::no_such_path)
     }
 
     /// The objects of a resource, to be changed.
     pub fn shelf_mut(&mut self, resource: &Resource) -> Result<&mut Shelf, Refusal> {
-        self.shelves.get_mut(&id_of(resource)).ok_or_else(Refusal::no_such_path)
+        self.shelves.find_mut(&resource.group, &resource.plural).ok_or_else(Refusal::no_such_path)
     }
 
     /// An object, or the refusal that it is not there.
@@ -150,7 +151,7 @@ impl State {
     }
 
     fn forget_owners(&mut self, resource: &Resource, old: Option<&Stored>) {
-        let Some(old) = old else { return };
+        let Some(old) = old.filter(|old| !old.owners.is_empty()) else { return };
         let entry = (id_of(resource), old.key.clone());
         for owner in &old.owners {
             if let Some(objects) = self.owned.get_mut(&owner.uid) {

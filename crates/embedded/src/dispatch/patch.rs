@@ -1,6 +1,7 @@
 //! Bodies and patches.
 
 mod bounds;
+mod merge;
 mod strategic;
 
 use serde_json::Value;
@@ -15,8 +16,7 @@ use crate::server::Whole;
 /// A patch, read from a request.
 pub(super) struct Change {
     form: Form,
-    /// What reading it complained of.
-    pub(super) complaints: Vec<String>,
+    complaints: Vec<String>,
 }
 
 enum Form {
@@ -54,19 +54,23 @@ impl Change {
         Ok(Self { form: form(value)?, complaints })
     }
 
-    pub(super) fn apply(&self, resource: &Resource, mut object: Value) -> Result<Value, Refusal> {
-        match &self.form {
-            Form::Merge(patch) => json_patch::merge(&mut object, patch),
+    /// What it makes of an object, and what reading it complained of.
+    pub(super) fn apply(self, resource: &Resource, mut object: Value) -> Result<Decoded, Refusal> {
+        match self.form {
+            Form::Merge(patch) => merge::merge(&mut object, patch),
             Form::Strategic(patch) => {
-                strategic::check(resource, patch)?;
-                json_patch::merge(&mut object, patch);
+                strategic::check(resource, &patch)?;
+                merge::merge(&mut object, patch);
             }
-            Form::Json(steps) => bounds::apply(steps, &mut object).map_err(|failure| match failure {
+            Form::Json(steps) => bounds::apply(&steps, &mut object).map_err(|failure| match failure {
                 Failure::Refused(refusal) => refusal,
                 Failure::Unfit => Refusal::unprocessable(),
             })?,
         }
-        if object.is_object() { Ok(object) } else { Err(Refusal::unprocessable()) }
+        if !object.is_object() {
+            return Err(Refusal::unprocessable());
+        }
+        Ok(Decoded { value: object, complaints: self.complaints })
     }
 }
 

@@ -142,7 +142,7 @@ impl<'a> Verbs<'a> {
         let mut state = self.server.lock();
         let old = state.object(&self.resource, &key)?;
         let before = old.value();
-        let new = change.apply(&self.resource, self.shown(before.clone()))?;
+        let Decoded { value: new, complaints } = change.apply(&self.resource, self.shown(before.clone()))?;
         let text = String::from_utf8_lossy(self.request.body());
         identity::check_patched(&self.resource, &self.target.version, &new, &text)?;
         identity::check_name(&self.resource, &key, &new)?;
@@ -151,7 +151,7 @@ impl<'a> Verbs<'a> {
             (&old, &before),
             self.part,
             new,
-            &self.manner(&change.complaints, Some(&text)),
+            &self.manner(&complaints, Some(&text)),
         )?;
         drop(state);
         Ok(self.written(StatusCode::OK, written))

@@ -12,6 +12,9 @@ use crate::resource::Selectable;
 /// Finalizer of an owner that waits for what it owns.
 pub const FOREGROUND: &str = "foregroundDeletion";
 
+/// Most objects fit into this, and writing one then asks for memory once.
+const USUAL_BYTES: usize = 8 * 1024;
+
 /// Namespace and name; the namespace is empty for objects of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key {
@@ -171,7 +174,8 @@ fn field(object: &Value, selectable: &Selectable) -> String {
 /// The text of an object, metadata first, and where its metadata stands in it.
 fn body(object: &Value) -> (Bytes, Range<usize>) {
     const START: &[u8] = b"\"metadata\":";
-    let mut text = START.to_vec();
+    let mut text = Vec::with_capacity(USUAL_BYTES);
+    text.extend_from_slice(START);
     write(&mut text, &object["metadata"]);
     let metadata = START.len()..text.len();
     for (name, value) in object.as_object().into_iter().flatten() {
@@ -183,7 +187,8 @@ fn body(object: &Value) -> (Bytes, Range<usize>) {
         }
     }
     text.push(b'}');
-    (text.into(), metadata)
+    // Copied, so that what is kept has no room to spare.
+    (Bytes::copy_from_slice(&text), metadata)
 }
 
 fn write(text: &mut Vec<u8>, value: &Value) {

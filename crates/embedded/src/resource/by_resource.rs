@@ -1,0 +1,45 @@
+//! A map by group and plural. It is looked into several times in every request, so a look must not copy the names.
+
+use std::collections::BTreeMap;
+
+/// Something for each resource, sorted by group and plural.
+#[derive(Clone, Debug)]
+pub struct ByResource<T>(BTreeMap<String, BTreeMap<String, T>>);
+
+impl<T> Default for ByResource<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> ByResource<T> {
+    /// What there is for a resource.
+    pub fn find(&self, group: &str, plural: &str) -> Option<&T> {
+        self.0.get(group)?.get(plural)
+    }
+
+    /// What there is for a resource, to be changed.
+    pub fn find_mut(&mut self, group: &str, plural: &str) -> Option<&mut T> {
+        self.0.get_mut(group)?.get_mut(plural)
+    }
+
+    /// Puts something there for a resource, in place of what there was.
+    pub fn insert(&mut self, group: &str, plural: &str, value: T) {
+        self.0.entry(group.to_owned()).or_default().insert(plural.to_owned(), value);
+    }
+
+    /// Takes away what there was for a resource.
+    pub fn remove(&mut self, group: &str, plural: &str) -> Option<T> {
+        let plurals = self.0.get_mut(group)?;
+        let removed = plurals.remove(plural);
+        if plurals.is_empty() {
+            self.0.remove(group);
+        }
+        removed
+    }
+
+    /// Everything, in order.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.values().flat_map(BTreeMap::values)
+    }
+}
