@@ -1,1 +1,37 @@
 //! The client of container runtimes: CRI v1, and what containerd offers besides.
+//!
+//! [`Runtime`] asks, pulls and watches; every answer is a plain value and every failure a [`CallError`] that says
+//! what the caller has to know: is the runtime away, was the call interrupted, what class of failure is it. What to
+//! do about it, and when to try again, is for the caller.
+//!
+//! The runtime may restart at any time. A `Runtime` outlives that: calls fail while it is away and work again after.
+
+#![warn(missing_docs)]
+
+pub use advice::advice;
+pub use classify::{classify, is_overload};
+pub use connect::{ConnectError, candidates};
+pub use endpoint::Endpoint;
+pub use error::CallError;
+pub use image::Image;
+pub use progress::Progress;
+pub use pull::PullRequest;
+pub use runtime::{Kind, Runtime};
+pub use socket::SocketError;
+pub use tonic::Code;
+
+mod advice;
+mod classify;
+mod connect;
+mod endpoint;
+mod error;
+#[cfg(feature = "fake")]
+pub mod fake;
+mod image;
+mod progress;
+mod proto;
+mod pull;
+mod removals;
+mod runtime;
+mod scrub;
+mod socket;

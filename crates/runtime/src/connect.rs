@@ -1,0 +1,145 @@
+//! Finds the node's runtime and makes sure that it is one.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tonic::{Code, Status};
+
+use crate::endpoint::Endpoint;
+use crate::proto::cri::image_service_client::ImageServiceClient;
+use crate::proto::cri::runtime_service_client::RuntimeServiceClient;
+use crate::proto::cri::{ImageFsInfoRequest, VersionRequest, VersionResponse};
+use crate::runtime::Runtime;
+use crate::scrub;
+use crate::socket::SocketError;
+
+/// Where runtimes put their sockets below a run directory, in the order in which they are tried (D40).
+const SOCKETS: [&str; 6] = [
+    "containerd.sock",
+    "containerd/containerd.sock",
+    "crio.sock",
+    "crio/crio.sock",
+    "cri-dockerd.sock",
+    "cri-dockerd/cri-dockerd.sock",
+];
+
+/// How long a runtime may take to answer for its file systems, and for its version (D41).
+const FILESYSTEMS_LIMIT: Duration = Duration::from_secs(10);
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+
+/// The version of CRI that the runtime is asked about.
+const CRI_VERSION: &str = "v1";
+
+/// Why there is no runtime to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The socket cannot be used.
+    #[error("{0}")]
+    Socket(#[from] SocketError),
+    /// Something listens, but it is no runtime, or an old one.
+    #[error("{endpoint} does not speak CRI v1, the only version that is supported: {text}")]
+    NotCri {
+        /// Where it listens.
+        endpoint: String,
+        /// What it said.
+        text: String,
+    },
+    /// The runtime did not answer in time, or with an error.
+    #[error("the runtime on {endpoint} did not answer {call}: {text}")]
+    NoAnswer {
+        /// Where it listens.
+        endpoint: String,
+        /// The call that it did not answer.
+        call: &'static str,
+        /// What it said instead.
+        text: String,
+    },
+    /// No candidate below the run directory can be used.
+    #[error("no container runtime below {}: {}", directory.display(), list(tried))]
+    NoneFound {
+        /// The directory that was searched.
+        directory: PathBuf,
+        /// Why each candidate cannot be used, in their order.
+        tried: Vec<ConnectError>,
+    },
+    /// The run directory itself cannot be read.
+    #[error("the run directory {} cannot be read: {source}", directory.display())]
+    NoDirectory {
+        /// The directory that was to be searched.
+        directory: PathBuf,
+        /// Why it cannot be read.
+        source: std::io::Error,
+    },
+}
+
+/// The sockets that are tried below a run directory such as `/run`, in order.
+pub fn candidates(run_directory: &Path) -> Vec<PathBuf> {
+    SOCKETS.iter().map(|socket| run_directory.join(socket)).collect()
+}
+
+impl Runtime {
+    /// Connects to a runtime and makes sure that it answers as one.
+    pub async fn connect(endpoint: &Endpoint) -> Result<Self, ConnectError> {
+        endpoint.try_out().await?;
+        let channel = endpoint.channel();
+        let mut images = ImageServiceClient::new(channel.clone());
+        let filesystems = timeout(FILESYSTEMS_LIMIT, images.image_fs_info(ImageFsInfoRequest {}));
+        checked(filesystems.await, endpoint, "ImageFsInfo")?;
+        let version = ask_version(RuntimeServiceClient::new(channel.clone()), endpoint).await?;
+        Ok(Self::new(channel, &version))
+    }
+
+    /// Connects to the first candidate below the directory that answers. The directory itself may be a link, as
+    /// `/var/run` is; what lies below it may not.
+    pub async fn detect(run_directory: &Path) -> Result<Self, ConnectError> {
+        let directory = std::fs::canonicalize(run_directory)
+            .map_err(|source| ConnectError::NoDirectory { directory: run_directory.to_owned(), source })?;
+        let mut tried = Vec::new();
+        for socket in candidates(&directory) {
+            match Self::connect(&Endpoint::unix(socket)).await {
+                Ok(runtime) => return Ok(runtime),
+                Err(error) => tried.push(error),
+            }
+        }
+        Err(ConnectError::NoneFound { directory: run_directory.to_owned(), tried })
+    }
+}
+
+async fn ask_version(
+    mut client: RuntimeServiceClient<tonic::transport::Channel>,
+    endpoint: &Endpoint,
+) -> Result<VersionResponse, ConnectError> {
+    let request = VersionRequest { version: CRI_VERSION.into() };
+    let answer = timeout(VERSION_LIMIT, client.version(request)).await;
+    checked(answer, endpoint, "Version").map(tonic::Response::into_inner)
+}
+
+fn checked<T>(
+    answer: Result<Result<T, Status>, tokio::time::error::Elapsed>,
+    endpoint: &Endpoint,
+    call: &'static str,
+) -> Result<T, ConnectError> {
+    let endpoint = endpoint.to_string();
+    match answer {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(status)) if status.code() == Code::Unimplemented => {
+            Err(ConnectError::NotCri { endpoint, text: scrub::text(status.message(), &[]) })
+        }
+        Ok(Err(status)) => Err(ConnectError::NoAnswer { endpoint, call, text: scrub::status(&status, &[]) }),
+        Err(_elapsed) => {
+            Err(ConnectError::NoAnswer { endpoint, call, text: "it took longer than its limit".into() })
+        }
+    }
+}
+
+/// One sentence part per candidate.
+fn list(tried: &[ConnectError]) -> String {
+    let mut text = String::new();
+    for (place, error) in tried.iter().enumerate() {
+        let separator = if place == 0 { "" } else { "; " };
+        write!(text, "{separator}{error}").expect("writing to a string cannot fail");
+    }
+    text
+}

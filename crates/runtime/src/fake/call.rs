@@ -1,0 +1,57 @@
+//! What is written down of each pull.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use crate::proto::cri::PullImageRequest;
+
+/// One call of `PullImage`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The image, as it was asked for.
+    pub reference: String,
+    /// The user name of the credential, if there was one.
+    pub username: Option<String>,
+    /// The host that the credential is for, if there was one.
+    pub server_address: Option<String>,
+    /// Labels of the sandbox.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of the sandbox.
+    pub annotations: BTreeMap<String, String>,
+    /// When it came.
+    pub started: Instant,
+    /// When it ended, if it has.
+    pub ended: Option<Instant>,
+    /// What it ended with.
+    pub outcome: Outcome,
+}
+
+/// How a pull ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has not ended.
+    Running,
+    /// The image is there.
+    Succeeded,
+    /// It was answered with an error.
+    Failed,
+    /// The caller went away, or the runtime was stopped.
+    Cancelled,
+}
+
+impl Call {
+    pub(super) fn of(request: &PullImageRequest) -> Self {
+        let sandbox = request.sandbox_config.clone().unwrap_or_default();
+        Self {
+            reference: request.image.as_ref().map(|spec| spec.image.clone()).unwrap_or_default(),
+            username: request.auth.as_ref().map(|auth| auth.username.clone()),
+            server_address: request.auth.as_ref().map(|auth| auth.server_address.clone()),
+            labels: sandbox.labels,
+            annotations: sandbox.annotations,
+            started: Instant::now(),
+            ended: None,
+            outcome: Outcome::Running,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A container runtime in memory, for tests.
+//!
+//! It answers real gRPC calls over a pipe, so the client under test is the whole one, and it works on a paused clock.
+//! It behaves like containerd or like CRI-O where the two differ, and the contract suite holds it to that.
+//!
+//! ```text
+//! let fake = Fake::new();
+//! fake.image("reg.example/a:1").takes(Duration::from_secs(3)).fails(2, Code::Unknown, "connection refused");
+//! let runtime = Runtime::connect(&fake.endpoint()).await?;
+//! …
+//! assert_eq!(fake.calls().len(), 3);
+//! ```
+
+mod call;
+mod containerd;
+mod cri;
+mod pulling;
+mod script;
+mod wire;
+mod world;
+
+pub use call::{Call, Outcome};
+pub use script::Script;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use prewarm_api::reference::ImageRef;
+use tokio::net::UnixListener;
+
+use crate::endpoint::Endpoint;
+use crate::runtime::Kind;
+use world::{Shared, World};
+
+/// The fake. Clones are the same runtime. It has to be made where tokio runs.
+#[derive(Clone)]
+pub struct Fake {
+    shared: Arc<Shared>,
+    wire: Arc<wire::Wire>,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Fake {
+    /// An empty runtime that behaves like containerd.
+    pub fn new() -> Self {
+        Self::of_kind(Kind::Containerd)
+    }
+
+    /// An empty runtime that behaves like CRI-O.
+    pub fn crio() -> Self {
+        Self::of_kind(Kind::CriO)
+    }
+
+    fn of_kind(kind: Kind) -> Self {
+        let shared = Arc::new(Shared::new(World::new(kind)));
+        let wire = Arc::new(wire::Wire::serve(&shared));
+        Self { shared, wire }
+    }
+
+    /// Where it listens: a pipe in memory.
+    pub fn endpoint(&self) -> Endpoint {
+        let wire = Arc::clone(&self.wire);
+        Endpoint::pipe(move || wire.connect())
+    }
+
+    /// Lets it listen on a unix socket too.
+    pub fn listen(&self, socket: &Path) -> std::io::Result<Endpoint> {
+        let listener = UnixListener::bind(socket)?;
+        let wire = Arc::clone(&self.wire);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                wire.attach(stream);
+            }
+        });
+        Ok(Endpoint::unix(socket))
+    }
+
+    /// Puts an image into the registry behind the runtime, or changes how one behaves. All others are not found.
+    ///
+    /// # Panics
+    /// If the text is no reference by tag.
+    pub fn image(&self, reference: &str) -> Script {
+        let reference = parse(reference);
+        assert!(!reference.is_digest(), "an image is put there by tag; its digest follows");
+        Script::new(Arc::clone(&self.shared), reference)
+    }
+
+    /// Every pull that was asked for, in order.
+    pub fn calls(&self) -> Vec<Call> {
+        self.shared.world().calls.clone()
+    }
+
+    /// The pulls of one reference, in order.
+    pub fn calls_of(&self, reference: &str) -> Vec<Call> {
+        let full = parse(reference).full();
+        self.calls().into_iter().filter(|call| call.reference == full).collect()
+    }
+
+    /// The most pulls that were under way at one moment.
+    pub fn most_at_once(&self) -> usize {
+        self.shared.world().most_at_once
+    }
+
+    /// How often a method, such as `ImageStatus`, was called.
+    pub fn requests(&self, method: &str) -> usize {
+        self.shared.world().requests.get(method).copied().unwrap_or(0)
+    }
+
+    /// Waits until a pull of this reference is under way.
+    pub async fn started(&self, reference: &str) {
+        let full = parse(reference).full();
+        let runs = |world: &World| {
+            world.calls.iter().any(|call| call.reference == full && call.outcome == Outcome::Running)
+        };
+        self.shared.until(runs).await;
+    }
+
+    /// Waits until this many pulls have ended, one way or another.
+    pub async fn ended(&self, count: usize) {
+        let has_ended = |call: &&Call| call.outcome != Outcome::Running;
+        self.shared.until(|world| world.calls.iter().filter(has_ended).count() >= count).await;
+    }
+
+    /// Whether the runtime has an image of this name.
+    pub fn has(&self, reference: &str) -> bool {
+        self.shared.world().find(&parse(reference).full()).is_some()
+    }
+
+    /// Removes an image as the kubelet's collection does, and tells who listens. Returns whether it was there.
+    pub fn remove(&self, reference: &str) -> bool {
+        let removed = self.shared.world().remove(&parse(reference).full());
+        for name in &removed {
+            self.shared.announce_removal(name);
+        }
+        !removed.is_empty()
+    }
+
+    /// Ends it as SIGKILL does: connections break, pulls are lost, images stay.
+    pub fn stop(&self) {
+        self.wire.stop();
+    }
+
+    /// Starts it again after [`stop`](Self::stop).
+    pub fn start(&self) {
+        self.wire.start();
+    }
+
+    /// Lets it stand still: connections stay, and nothing is answered.
+    pub fn freeze(&self) {
+        self.shared.set_frozen(true);
+    }
+
+    /// Lets it go on after [`freeze`](Self::freeze).
+    pub fn thaw(&self) {
+        self.shared.set_frozen(false);
+    }
+
+    /// Says where images are kept.
+    pub fn keeps_images_in(&self, directory: &Path) {
+        self.shared.world().filesystem = directory.to_string_lossy().into_owned();
+    }
+}
+
+fn parse(reference: &str) -> ImageRef {
+    ImageRef::parse(reference).expect("a test gives valid references")
+}

@@ -1,0 +1,194 @@
+//! How one image of the registry behaves. Each call takes effect at once, also for pulls that have begun to wait.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prewarm_api::reference::ImageRef;
+use sha2::{Digest as _, Sha256};
+use tonic::{Code, Status};
+
+use super::world::Shared;
+
+/// A handle on one image of the registry.
+#[derive(Clone)]
+pub struct Script {
+    shared: Arc<Shared>,
+    reference: ImageRef,
+}
+
+/// What a pull of the image does.
+#[derive(Clone)]
+pub(super) struct Plot {
+    pub takes: Duration,
+    pub unpacks: Duration,
+    pub layers: Vec<u64>,
+    pub failures: VecDeque<Status>,
+    pub hangs: bool,
+    pub account: Option<(String, String)>,
+    pub has_index: bool,
+    /// What the content is made from: the same seed is the same image.
+    seed: String,
+}
+
+impl Script {
+    pub(super) fn new(shared: Arc<Shared>, reference: ImageRef) -> Self {
+        shared.world().plots.entry(reference.clone()).or_insert_with(|| Plot::new(&reference));
+        Self { shared, reference }
+    }
+
+    /// How long the download takes. Without this call it takes no time.
+    #[must_use]
+    pub fn takes(self, time: Duration) -> Self {
+        self.change(|plot| plot.takes = time)
+    }
+
+    /// How long unpacking takes after the download.
+    #[must_use]
+    pub fn unpacks_for(self, time: Duration) -> Self {
+        self.change(|plot| plot.unpacks = time)
+    }
+
+    /// One layer of this many bytes.
+    #[must_use]
+    pub fn size(self, bytes: u64) -> Self {
+        self.layers(&[bytes])
+    }
+
+    /// Layers of these sizes. They arrive one after the other.
+    #[must_use]
+    pub fn layers(self, sizes: &[u64]) -> Self {
+        self.change(|plot| plot.layers = sizes.to_vec())
+    }
+
+    /// Lets the next pulls fail at once, this many of them, after those that are to fail already.
+    #[must_use]
+    pub fn fails(self, times: usize, code: Code, text: &str) -> Self {
+        self.change(|plot| plot.failures.extend(std::iter::repeat_n(Status::new(code, text), times)))
+    }
+
+    /// Lets pulls never end by themselves.
+    #[must_use]
+    pub fn hangs(self) -> Self {
+        self.change(|plot| plot.hangs = true)
+    }
+
+    /// Lets pulls end again; those that hang go on from here.
+    #[must_use]
+    pub fn recovers(self) -> Self {
+        self.change(|plot| {
+            plot.hangs = false;
+            plot.failures.clear();
+        })
+    }
+
+    /// Gives the image only to this account.
+    #[must_use]
+    pub fn needs(self, username: &str, password: &str) -> Self {
+        self.change(|plot| plot.account = Some((username.to_owned(), password.to_owned())))
+    }
+
+    /// Puts the image behind an index of several platforms, whose digest is then [`digest`](Self::digest).
+    #[must_use]
+    pub fn with_index(self) -> Self {
+        self.change(|plot| plot.has_index = true)
+    }
+
+    /// Makes it the same image as another one, under a second name.
+    ///
+    /// # Panics
+    /// If there is no other one.
+    #[must_use]
+    pub fn same_as(self, other: &Script) -> Self {
+        let same = other.plot();
+        self.change(|plot| *plot = same)
+    }
+
+    /// Pushes something else under this tag: the next pull that asks the registry finds another digest.
+    #[must_use]
+    pub fn moves(self) -> Self {
+        self.change(|plot| plot.seed.push('+'))
+    }
+
+    /// Puts the image on the node, as if it had been pulled.
+    #[must_use]
+    pub fn present(self) -> Self {
+        let plot = self.plot();
+        self.shared.world().store(&self.reference, &plot);
+        self.shared.changed();
+        self
+    }
+
+    /// The digest that a reference by digest names: of the index if there is one.
+    pub fn digest(&self) -> String {
+        self.plot().root()
+    }
+
+    /// The reference by digest.
+    pub fn by_digest(&self) -> String {
+        format!("{}@{}", self.reference.name(), self.digest())
+    }
+
+    fn plot(&self) -> Plot {
+        self.shared.world().plots[&self.reference].clone()
+    }
+
+    fn change(self, change: impl FnOnce(&mut Plot)) -> Self {
+        if let Some(plot) = self.shared.world().plots.get_mut(&self.reference) {
+            change(plot);
+        }
+        self.shared.changed();
+        self
+    }
+}
+
+impl Plot {
+    fn new(reference: &ImageRef) -> Self {
+        Self {
+            takes: Duration::ZERO,
+            unpacks: Duration::ZERO,
+            layers: vec![1_000_000],
+            failures: VecDeque::new(),
+            hangs: false,
+            account: None,
+            has_index: false,
+            seed: reference.full(),
+        }
+    }
+
+    /// The config's digest, which names the image in the runtime.
+    pub fn config(&self) -> String {
+        digest(&format!("config {}", self.seed))
+    }
+
+    pub fn manifest(&self) -> String {
+        digest(&format!("manifest {}", self.seed))
+    }
+
+    /// What a tag points to.
+    pub fn root(&self) -> String {
+        if self.has_index { digest(&format!("index {}", self.seed)) } else { self.manifest() }
+    }
+
+    pub fn layer(&self, place: usize) -> String {
+        digest(&format!("layer {place} {}", self.seed))
+    }
+
+    /// Whether a digest names this image.
+    pub fn is_named_by(&self, digest: &str) -> bool {
+        digest == self.root() || digest == self.manifest()
+    }
+
+    pub fn total(&self) -> u64 {
+        self.layers.iter().sum()
+    }
+}
+
+/// A digest that is the same for the same text.
+fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().fold(String::from("sha256:"), |mut digest, byte| {
+        write!(digest, "{byte:02x}").expect("writing to a string cannot fail");
+        digest
+    })
+}

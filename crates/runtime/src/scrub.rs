@@ -1,0 +1,97 @@
+//! Makes a runtime's text fit for a message: no credentials, one line, not too long.
+//!
+//! Runtimes repeat what registries and proxies said, headers and signed addresses included, and some repeat what they
+//! were given. Credentials are taken out before the text is cut: half a password is not recognised any more.
+
+use std::error::Error as _;
+
+use prewarm_credentials::Credential;
+use prewarm_credentials::scrub::scrub;
+use tonic::Status;
+
+/// The longest text that is kept of one failure, in bytes.
+pub const MAX_TEXT: usize = 1024;
+
+/// How much of a text that is too long is kept from its end, where programs write the cause.
+const KEPT_END: usize = 640;
+
+const GAP: &str = " … ";
+
+/// One line of at most [`MAX_TEXT`] bytes, without these credentials and without anything that looks like one.
+pub fn text(text: &str, credentials: &[Credential]) -> String {
+    let scrubbed = scrub(text, credentials);
+    let words = scrubbed.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty());
+    cut(words.collect::<Vec<&str>>().join(" "))
+}
+
+/// The text of a status. One that this side made has its cause in its sources.
+pub fn status(status: &Status, credentials: &[Credential]) -> String {
+    text(&whole(status), credentials)
+}
+
+/// The message and the causes, each once.
+pub fn whole(status: &Status) -> String {
+    let mut told = status.message().to_owned();
+    let mut source = status.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !told.contains(&cause_text) {
+            told = format!("{told}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    told
+}
+
+fn cut(text: String) -> String {
+    if text.len() <= MAX_TEXT {
+        return text;
+    }
+    let start = &text[..text.floor_char_boundary(MAX_TEXT - KEPT_END - GAP.len())];
+    let end = &text[text.ceil_char_boundary(text.len() - KEPT_END)..];
+    format!("{start}{GAP}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use prewarm_credentials::SecretText;
+
+    use super::*;
+
+    #[test]
+    fn credentials_are_taken_out_by_value_and_by_shape() {
+        let credential = Credential {
+            username: "robot".into(),
+            password: SecretText::new("hunter2-correct-horse".into()),
+            ..Credential::default()
+        };
+        let told = "auth hunter2-correct-horse: Get \"https://ann:battery-staple@reg.example/v2/\": EOF";
+        let kept = text(told, &[credential]);
+        assert!(!kept.contains("hunter2") && !kept.contains("battery"), "{kept}");
+        assert!(kept.contains("reg.example/v2/") && kept.ends_with("EOF"), "{kept}");
+    }
+
+    #[test]
+    fn an_ordinary_text_stays_as_it_is() {
+        for told in [
+            "failed to pull and unpack image \"reg.example:5000/a/b:v1\": not found",
+            "failed to authorize: failed to fetch anonymous token: unexpected status: 403 Forbidden",
+            "unauthorized: authentication required",
+        ] {
+            assert_eq!(text(told, &[]), told);
+        }
+    }
+
+    #[test]
+    fn lines_and_control_characters_become_single_spaces() {
+        assert_eq!(text("a\n\tb\u{1b}[0m  c", &[]), "a b [0m c");
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_start_and_its_cause() {
+        let long = format!("start{}cause", "ü".repeat(5000));
+        let kept = text(&long, &[]);
+        assert!(kept.len() <= MAX_TEXT, "{}", kept.len());
+        assert!(kept.starts_with("start") && kept.ends_with("cause") && kept.contains(GAP));
+    }
+}
