@@ -133,6 +133,11 @@ impl DockerConfig {
         }
         let entries = parse(layout, bytes)
             .map_err(|error| DecodeError::Json { line: error.line(), column: error.column() })?;
+        Self::from_entries(entries)
+    }
+
+    /// Takes entries that are parsed already.
+    pub(crate) fn from_entries(entries: BTreeMap<String, Value>) -> Result<Self, DecodeError> {
         if entries.len() > MAX_CONFIG_ENTRIES {
             return Err(DecodeError::Entries);
         }

@@ -6,10 +6,12 @@ pub mod credential;
 pub mod docker_config;
 pub mod keyring;
 mod pattern;
+pub mod plugin;
 pub mod scrub;
 pub mod source;
 
 pub use credential::{Credential, SecretText};
 pub use docker_config::DockerConfig;
 pub use keyring::Keyring;
+pub use plugin::Plugins;
 pub use source::{Chain, CredentialRequest, CredentialSource, Found};

@@ -27,9 +27,9 @@ const SHAPES: [&str; 6] = [
     // Headers, to the end of the line, quote or list; also as a map is printed.
     r#"\b((?:proxy-)?authorization[\\"']*\s*[:=]\s*[\\"'\[(]*|x-registry-(?:auth|config)[\\"']*\s*[:=]\s*[\\"'\[(]*|(?:set-)?cookie[\\"']*\s*[:=]\s*[\\"'\[(]*)([^\r\n"'\\\])]+)"#,
     // What a header holds, elsewhere.
-    r#"\b((?:bearer|basic)\s+)([a-z0-9._~+/=:-]{8,})"#,
+    r"\b((?:bearer|basic)\s+)([a-z0-9._~+/=:-]{8,})",
     // Signed tokens.
-    r#"()(\beyj[a-z0-9_-]{8,}\.[a-z0-9_-]*(?:\.[a-z0-9_-]*)?)"#,
+    r"()(\beyj[a-z0-9_-]{8,}\.[a-z0-9_-]*(?:\.[a-z0-9_-]*)?)",
     // Query parameters and settings.
     r#"\b((?:[a-z0-9]+[-_])*(?:token|sig|signature|password|passwd|pwd|secret|credential|api-?key|accesskeyid|key-pair-id)=)([^&\s"'<>#\\,;)]+)"#,
     // Fields of JSON.

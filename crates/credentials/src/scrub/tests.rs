@@ -15,11 +15,15 @@ fn password(text: &str) -> Credential {
 }
 
 fn percent(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    join(text.bytes().map(|byte| format!("%{byte:02X}")))
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    join(text.bytes().map(|byte| format!("{byte:02x}")))
+}
+
+fn join(pieces: impl Iterator<Item = String>) -> String {
+    pieces.collect::<Vec<_>>().concat()
 }
 
 #[test]
@@ -40,7 +44,7 @@ fn a_value_is_hidden_in_every_encoding() {
         (URL_SAFE_NO_PAD.encode(format!("xy{value}")), "***"),
         (STANDARD.encode(STANDARD.encode(format!("robot:{value}"))), "***"),
         (percent(&STANDARD.encode(format!("robot:{value}"))), "***"),
-        (r#"pa\u0022ss\u0020w\u00f6rd\u002b1"#.to_owned(), "***"),
+        (r"pa\u0022ss\u0020w\u00f6rd\u002b1".to_owned(), "***"),
     ] {
         assert_eq!(
             scrub(&format!("no ({written}) no"), &[password(value)]),
@@ -130,8 +134,7 @@ fn encodings(value: &str) -> Vec<String> {
     ];
     let quoted = serde_json::to_string(value).unwrap();
     all.push(quoted[1..quoted.len() - 1].to_owned());
-    let codes: String = value.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
-    all.push(codes);
+    all.push(join(value.encode_utf16().map(|unit| format!("\\u{unit:04x}"))));
     for prefix in ["", "x", "xy", "robot:"] {
         for suffix in ["", "z", "zz"] {
             all.push(STANDARD.encode(format!("{prefix}{value}{suffix}")));
