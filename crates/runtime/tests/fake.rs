@@ -22,19 +22,19 @@ const REFUSALS: usize = 100;
 struct FakeWorld {
     fake: Fake,
     scripts: Mutex<Vec<Script>>,
-    directory: tempfile::TempDir,
+    /// Lives as long as the runtime that says it keeps its images there.
+    _directory: tempfile::TempDir,
 }
 
 impl FakeWorld {
     fn new(fake: Fake) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("a test may write temporary files");
         fake.keeps_images_in(directory.path());
-        Self { fake, scripts: Mutex::default(), directory }
+        Self { fake, scripts: Mutex::default(), _directory: directory }
     }
 
     fn change(&self, change: impl Fn(Script) -> Script) {
-        assert!(self.directory.path().exists());
-        for script in self.scripts.lock().unwrap().iter_mut() {
+        for script in self.scripts.lock().expect("no test panics with the lock held").iter_mut() {
             *script = change(script.clone());
         }
     }
@@ -53,7 +53,7 @@ impl World for FakeWorld {
             script = script.with_index();
         }
         let by_digest = ImageRef::parse(&script.by_digest())?;
-        self.scripts.lock().unwrap().push(script);
+        self.scripts.lock().expect("no test panics with the lock held").push(script);
         Ok(Offer { tagged: ImageRef::parse(&tagged)?, by_digest, size: LAYER * shape.layers as u64 + CONFIG })
     }
 

@@ -39,43 +39,36 @@ impl Script {
     }
 
     /// How long the download takes. Without this call it takes no time.
-    #[must_use]
     pub fn takes(self, time: Duration) -> Self {
         self.change(|plot| plot.takes = time)
     }
 
     /// How long unpacking takes after the download.
-    #[must_use]
     pub fn unpacks_for(self, time: Duration) -> Self {
         self.change(|plot| plot.unpacks = time)
     }
 
     /// One layer of this many bytes.
-    #[must_use]
     pub fn size(self, bytes: u64) -> Self {
         self.layers(&[bytes])
     }
 
     /// Layers of these sizes. They arrive one after the other.
-    #[must_use]
     pub fn layers(self, sizes: &[u64]) -> Self {
         self.change(|plot| plot.layers = sizes.to_vec())
     }
 
     /// Lets the next pulls fail at once, this many of them, after those that are to fail already.
-    #[must_use]
     pub fn fails(self, times: usize, code: Code, text: &str) -> Self {
         self.change(|plot| plot.failures.extend(std::iter::repeat_n(Status::new(code, text), times)))
     }
 
     /// Lets pulls never end by themselves.
-    #[must_use]
     pub fn hangs(self) -> Self {
         self.change(|plot| plot.hangs = true)
     }
 
     /// Lets pulls end again; those that hang go on from here.
-    #[must_use]
     pub fn recovers(self) -> Self {
         self.change(|plot| {
             plot.hangs = false;
@@ -84,13 +77,11 @@ impl Script {
     }
 
     /// Gives the image only to this account.
-    #[must_use]
     pub fn needs(self, username: &str, password: &str) -> Self {
         self.change(|plot| plot.account = Some((username.to_owned(), password.to_owned())))
     }
 
     /// Puts the image behind an index of several platforms, whose digest is then [`digest`](Self::digest).
-    #[must_use]
     pub fn with_index(self) -> Self {
         self.change(|plot| plot.has_index = true)
     }
@@ -99,20 +90,17 @@ impl Script {
     ///
     /// # Panics
     /// If there is no other one.
-    #[must_use]
     pub fn same_as(self, other: &Script) -> Self {
         let same = other.plot();
         self.change(|plot| *plot = same)
     }
 
     /// Pushes something else under this tag: the next pull that asks the registry finds another digest.
-    #[must_use]
     pub fn moves(self) -> Self {
         self.change(|plot| plot.seed.push('+'))
     }
 
     /// Puts the image on the node, as if it had been pulled.
-    #[must_use]
     pub fn present(self) -> Self {
         let plot = self.plot();
         self.shared.world().store(&self.reference, &plot);

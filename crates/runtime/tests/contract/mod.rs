@@ -58,7 +58,7 @@ pub struct Offer {
 pub const SMALL: Shape = Shape { layers: 1, is_index: false };
 
 /// How long anything may take that is not meant to hang.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub async fn connect(world: &impl World) -> anyhow::Result<Runtime> {
     Runtime::connect(&world.endpoint()).await.context("connecting")
