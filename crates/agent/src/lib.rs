@@ -1,1 +1,25 @@
 //! The node agent: pulls what its NodeImage asks and reports.
+//!
+//! `run` is the loop; what it decides is in `prewarm-plan`. It hears `watch` (the NodeImage), `pull` (workers), `check`
+//! (what is finished) and `connection` (the runtime), and writes through `reporter` and `event`.
+
+mod check;
+pub mod config;
+mod connection;
+pub mod disk;
+mod event;
+mod health;
+pub mod http;
+pub mod log;
+mod metrics;
+mod pull;
+mod reporter;
+mod room;
+mod run;
+pub mod secrets;
+mod watch;
+
+pub use event::{Events, events};
+pub use health::Health;
+pub use metrics::Metrics;
+pub use run::{Agent, run};

@@ -6,8 +6,23 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use tower::BoxError;
 
 use crate::watch::WatchStream;
+
+/// A body, whoever made it: requests and answers that pass the fault layer or a socket.
+pub type PassedBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Forgets who made a body.
+pub(crate) fn pass<B>(body: B) -> PassedBody
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    body.map_err(Into::into).boxed_unsync()
+}
 
 /// The body of an answer.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ mod options;
 mod patch;
 mod protobuf;
 mod verbs;
+mod yaml;
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -24,11 +25,18 @@ pub(crate) struct Answer {
     content_type: &'static str,
     body: Body,
     warnings: Vec<String>,
+    is_dry_run: bool,
 }
+
+/// Marks answers to requests that stored nothing because they asked for that. A deletion says so in its body, where
+/// nobody between client and server looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DryRun;
 
 impl Answer {
     pub(crate) fn text(code: StatusCode, text: Bytes) -> Self {
-        Self { code, content_type: "application/json", body: Body::from(text), warnings: Vec::new() }
+        let (body, warnings) = (Body::from(text), Vec::new());
+        Self { code, content_type: "application/json", body, warnings, is_dry_run: false }
     }
 
     /// The same answer, called something else than JSON.
@@ -55,6 +63,9 @@ pub(crate) fn answer(server: &Server, request: &Whole) -> Response<Body> {
                 // The code 299 and an empty agent are what kubectl looks for.
                 let text = format!("299 - {:?}", warning.replace(|c: char| !(' '..='~').contains(&c), "?"));
                 response = response.header("warning", text);
+            }
+            if answer.is_dry_run {
+                response = response.extension(DryRun);
             }
             response.body(answer.body).unwrap_or_else(|error| refuse(&Refusal::internal(error)))
         }

@@ -23,25 +23,22 @@ mod watch;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use kube::client::retry::RetryPolicy;
 use tokio::time::Instant;
+use tower::Layer as _;
 use tower::retry::RetryLayer;
-use tower::{BoxError, Layer as _};
 
 use crate::server::Server;
 use asked::Asked;
 use fate::{Fate, Turns};
 use journal::Journal;
 
+pub use crate::body::PassedBody;
 pub use asked::Verb;
 pub use journal::{Entry, Happened};
 pub use layer::Faulty;
 pub use plan::{Chance, FaultPlan, Filter, Rates, Rule};
 pub use script::{Action, Cut, ScriptedFault};
-
-/// The body of requests and answers that pass the layer.
-pub type PassedBody = http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>;
 
 /// The faults of one client. Clones are the same: they share the journal and the count of requests.
 #[derive(Clone, Debug)]
@@ -147,7 +144,7 @@ impl Faults {
         *self.shared.halted.borrow()
     }
 
-    /// How many writes the server has carried out. Refused ones do not count, nor do those whose query says `dryRun`.
+    /// How many writes the server has carried out. Refused ones do not count, nor do dry runs.
     pub fn writes(&self) -> u64 {
         self.progress().writes
     }

@@ -12,7 +12,6 @@
 )]
 
 mod body;
-mod clock;
 mod dispatch;
 pub mod faults;
 mod options;
@@ -29,9 +28,9 @@ mod store;
 mod watch;
 mod write;
 
-pub use body::Body;
-pub use clock::{Clock, TokioClock};
+pub use body::{Body, PassedBody};
 pub use options::Options;
+pub use prewarm_clock::{Clock, TokioClock};
 pub use refusal::{Cause, Refusal};
-pub use serve::{Limits, ServeError, Serving};
+pub use serve::{Limits, ServeError, Serving, serve};
 pub use server::Server;

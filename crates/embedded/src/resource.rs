@@ -135,32 +135,42 @@ impl Resource {
 
 /// All kinds by group and plural.
 #[derive(Clone, Debug, Default)]
-pub struct Resources(ByResource<Arc<Resource>>);
+pub struct Resources {
+    kinds: ByResource<Arc<Resource>>,
+    edition: u64,
+}
 
 impl Resources {
     /// The resource of a path.
     pub fn find(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.0.find(group, plural)
+        self.kinds.find(group, plural)
     }
 
     /// The resource of a kind, whatever its version.
     pub fn find_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
-        self.0.values().find(|resource| resource.group == group && resource.kind == kind)
+        self.kinds.values().find(|resource| resource.group == group && resource.kind == kind)
     }
 
     /// Adds a kind, or replaces it.
     pub fn insert(&mut self, resource: Arc<Resource>) {
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
-        self.0.insert(&group, &plural, resource);
+        self.kinds.insert(&group, &plural, resource);
+        self.edition += 1;
     }
 
     /// Takes a kind away.
     pub fn remove(&mut self, group: &str, plural: &str) {
-        self.0.remove(group, plural);
+        self.kinds.remove(group, plural);
+        self.edition += 1;
+    }
+
+    /// A number that grows with every change of a kind.
+    pub fn edition(&self) -> u64 {
+        self.edition
     }
 
     /// All kinds, sorted by group and plural.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.0.values()
+        self.kinds.values()
     }
 }

@@ -16,10 +16,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, Response};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Service, ServiceExt as _};
 
+use crate::body::{PassedBody, pass};
 use crate::server::Server;
 use connection::Door;
 use connections::Connections;
@@ -63,17 +68,32 @@ impl Server {
 
     /// Serves HTTPS on a loopback socket, with limits of one's own.
     pub fn serve_within(self, listener: TcpListener, limits: Limits) -> Result<Serving, ServeError> {
-        let address = listener.local_addr().map_err(ServeError::Address)?;
-        if !address.ip().is_loopback() {
-            return Err(ServeError::NotLoopback(address));
-        }
-        let keys = Arc::new(Keys::generate().map_err(ServeError::Keys)?);
-        let (stop, stopped) = watch::channel(false);
-        let connections = Connections::new(limits.clone());
-        let door = Arc::new(Door { server: self, keys: keys.clone(), limits, stopped });
-        let accepting = tokio::spawn(accept(listener, door, connections.clone()));
-        Ok(Serving { address, keys, connections, stop, accepting })
+        serve(self, listener, limits)
     }
+}
+
+/// Serves HTTPS on a loopback socket, with whatever stands before the server: `faults.layer(server)` makes an API that
+/// goes wrong for `kubectl` too. Where the service fails, the client's connection breaks.
+pub fn serve<S, B>(service: S, listener: TcpListener, limits: Limits) -> Result<Serving, ServeError>
+where
+    S: Service<Request<PassedBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let address = listener.local_addr().map_err(ServeError::Address)?;
+    if !address.ip().is_loopback() {
+        return Err(ServeError::NotLoopback(address));
+    }
+    let keys = Arc::new(Keys::generate().map_err(ServeError::Keys)?);
+    let (stop, stopped) = watch::channel(false);
+    let connections = Connections::new(limits.clone());
+    let service = service.map_response(|answer: Response<B>| answer.map(pass)).map_err(Into::into);
+    let service = BoxCloneSyncService::new(service);
+    let door = Arc::new(Door { service, keys: keys.clone(), limits, stopped });
+    let accepting = tokio::spawn(accept(listener, door, connections.clone()));
+    Ok(Serving { address, keys, connections, stop, accepting })
 }
 
 async fn accept(listener: TcpListener, door: Arc<Door>, connections: Connections) {

@@ -12,11 +12,11 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde_json::Value;
 
 use crate::body::Body;
-use crate::clock::Clock;
 use crate::dispatch;
 use crate::options::Options;
 use crate::refusal::Refusal;
 use crate::state::State;
+use prewarm_clock::Clock;
 
 /// An in-process Kubernetes API. Clones are the same server.
 #[derive(Clone)]

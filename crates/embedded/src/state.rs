@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -30,6 +31,8 @@ pub struct State {
     /// Which objects name an owner, by its UID.
     owned: BTreeMap<String, BTreeSet<(ResourceId, Key)>>,
     random: StdRng,
+    /// Answers that depend on the kinds alone, by path, until a kind changes.
+    pub documents: BTreeMap<String, Bytes>,
     /// Objects that were written as text, for the figures.
     pub serialised: u64,
 }
@@ -45,6 +48,7 @@ impl State {
             progress: Arc::new(AtomicU64::new(1)),
             shelves: ByResource::default(),
             owned: BTreeMap::new(),
+            documents: BTreeMap::new(),
             serialised: 0,
             options,
         };
@@ -61,11 +65,13 @@ impl State {
             self.shelves.insert(&resource.group, &resource.plural, shelf);
         }
         self.resources.insert(Arc::new(resource));
+        self.documents.clear();
     }
 
     /// Serves a kind no longer, and forgets its objects.
     pub fn remove_resource(&mut self, group: &str, plural: &str) {
         self.resources.remove(group, plural);
+        self.documents.clear();
         if let Some(mut shelf) = self.shelves.remove(group, plural) {
             shelf.close();
         }

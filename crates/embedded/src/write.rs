@@ -7,6 +7,7 @@ mod collect;
 mod create;
 mod definition;
 mod delete;
+mod fixed;
 mod metadata;
 mod update;
 

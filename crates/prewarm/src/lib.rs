@@ -2,6 +2,7 @@
 //!
 //! It is a library too, so that fuzzing and generated documentation can reach it; nothing else depends on it.
 
+pub mod agent;
 pub mod answer;
 pub mod crds;
 pub mod demo;
@@ -28,6 +29,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Agent(Box<agent::Args>),
     Crds(crds::Args),
     Lint(lint::Args),
     /// Show a whole cluster at work in one process
@@ -39,6 +41,7 @@ enum Command {
 /// Carries a command out. An error means that it could not do its work.
 pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
     match &cli.command {
+        Command::Agent(args) => agent::run(args),
         Command::Crds(args) => crds::run(args),
         Command::Lint(args) => Ok(lint::run(args)),
         Command::Demo => Ok(demo::run()),

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::decode::Decoded;
-use super::{Answer, identity, options, patch, protobuf};
+use super::{Answer, identity, options, patch, protobuf, yaml};
 use crate::people::View;
 use crate::read;
 use crate::refusal::Refusal;
@@ -77,9 +77,8 @@ impl<'a> Verbs<'a> {
     }
 
     fn written(&self, code: StatusCode, written: Written) -> Answer {
-        let mut answer = self.object(code, &written.object);
-        answer.warnings = written.warnings;
-        answer
+        let answer = self.object(code, &written.object);
+        Answer { warnings: written.warnings, is_dry_run: self.query.dry_run, ..answer }
     }
 
     /// GET: one object, a list, or a watch.
@@ -99,7 +98,9 @@ impl<'a> Verbs<'a> {
 
     /// POST: a new object.
     pub(super) fn create(&self) -> Result<Answer, Refusal> {
-        if self.target.name.is_some() || (self.resource.namespaced && self.target.namespace.is_none()) {
+        // At the path of a custom object a real server takes new ones too, and only the body says how they are called.
+        let is_named = self.target.name.is_some() && !(self.resource.is_custom && self.part == Part::Main);
+        if is_named || (self.resource.namespaced && self.target.namespace.is_none()) {
             return Err(Refusal::method_not_allowed());
         }
         let Decoded { value: object, complaints } = self.body()?;
@@ -172,13 +173,14 @@ impl<'a> Verbs<'a> {
         let old = state.object(&self.resource, &key)?;
         let deleted = Writer::new(&mut state, now).delete(&self.resource, &old, &options)?;
         drop(state);
-        Ok(match &deleted {
+        let answer = match &deleted {
             Deleted::Waiting(object) => self.object(StatusCode::OK, object),
             Deleted::Gone(object) if self.resource.shows_what_is_gone() => {
                 self.object(StatusCode::OK, object)
             }
             Deleted::Gone(object) => Answer::json(StatusCode::OK, &self.success(object)),
-        })
+        };
+        Ok(Answer { is_dry_run: options.dry_run, ..answer })
     }
 
     fn delete_collection(&self, options: &DeleteOptions) -> Result<Answer, Refusal> {
@@ -197,7 +199,9 @@ impl<'a> Verbs<'a> {
             }
         }
         drop(state);
-        Ok(Answer::text(StatusCode::OK, read::list_text(&page, &self.resource, &self.target.version)))
+        let answer =
+            Answer::text(StatusCode::OK, read::list_text(&page, &self.resource, &self.target.version));
+        Ok(Answer { is_dry_run: options.dry_run, ..answer })
     }
 
     fn success(&self, object: &Stored) -> Value {
@@ -225,18 +229,20 @@ impl<'a> Verbs<'a> {
         Ok(decoded)
     }
 
-    /// Objects come as JSON, or from kubectl's shortcuts as protobuf; who says nothing means JSON.
+    /// Objects come as JSON or YAML, or from kubectl's shortcuts as protobuf; who says nothing means JSON.
     fn decoded(&self) -> Result<Decoded, Refusal> {
         let given =
             self.request.headers().get("content-type").map_or("", |value| value.to_str().unwrap_or("?"));
         match given.split(';').next().unwrap_or_default().trim() {
             "" | "application/json" => patch::json(self.request),
+            "application/yaml" => yaml::decode(self.request.body()),
             "application/vnd.kubernetes.protobuf" if !self.resource.is_custom => {
                 let value = protobuf::decode(self.request.body())?;
                 Ok(Decoded { value, complaints: Vec::new() })
             }
             _ => Err(Refusal::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: application/json",
+                "the body of the request was in an unknown format - accepted media types include: application/json, \
+                 application/yaml",
             )),
         }
     }

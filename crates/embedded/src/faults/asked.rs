@@ -39,8 +39,6 @@ pub(super) struct Asked {
     pub(super) resource: String,
     /// Path and query, shortened.
     pub(super) path: String,
-    /// Whether nothing is to be stored.
-    pub(super) is_dry_run: bool,
 }
 
 impl Asked {
@@ -49,13 +47,13 @@ impl Asked {
         let path = whole.chars().take(MAX_PATH).collect();
         let query = Query::parse(&head.method, head.uri.query().unwrap_or_default()).unwrap_or_default();
         let Some(target) = Target::parse(head.uri.path()) else {
-            return Self { verb: Verb::Other, resource: String::new(), path, is_dry_run: false };
+            return Self { verb: Verb::Other, resource: String::new(), path };
         };
         let resource = match &target.subresource {
             Some(part) => format!("{}/{part}", target.plural),
             None => target.plural.clone(),
         };
-        Self { verb: Verb::read(&head.method, &target, &query), resource, path, is_dry_run: query.dry_run }
+        Self { verb: Verb::read(&head.method, &target, &query), resource, path }
     }
 }
 

@@ -18,6 +18,7 @@ use super::fate::{Failure, Fate};
 use super::journal::Happened;
 use super::watch::WatchBody;
 use super::{Faults, PassedBody, stale};
+use crate::body::pass;
 use crate::dispatch;
 use crate::refusal::Refusal;
 
@@ -64,9 +65,8 @@ where
         let (number, fate) = self.faults.settle(&asked);
         let passage = Passage { faults: self.faults.clone(), number, asked, fate };
         let inner = self.inner.clone().map_err(Into::into);
-        let inner = inner
-            .map_response(|answer: Response<A>| answer.map(|body| body.map_err(Into::into).boxed_unsync()));
-        let request = Request::from_parts(head, body.map_err(Into::into).boxed_unsync());
+        let inner = inner.map_response(|answer: Response<A>| answer.map(pass));
+        let request = Request::from_parts(head, pass(body));
         Box::pin(passage.go(BoxService::new(inner), request))
     }
 }
@@ -144,7 +144,8 @@ impl Passage {
             return Ok((answer, Some(revision)));
         }
         let answer = server.ready().await?.call(Request::from_parts(head, body)).await?;
-        if self.asked.verb.is_write() && !self.asked.is_dry_run && answer.status().is_success() {
+        let is_dry_run = answer.extensions().get::<dispatch::DryRun>().is_some();
+        if self.asked.verb.is_write() && !is_dry_run && answer.status().is_success() {
             self.faults.count_write();
         }
         Ok((answer, None))
@@ -167,5 +168,5 @@ pub(super) fn broken(kind: io::ErrorKind) -> BoxError {
 
 /// An answer that the server did not give.
 pub(super) fn refuse(refusal: &Refusal) -> Response<PassedBody> {
-    dispatch::refuse(refusal).map(|body| body.map_err(|never| match never {}).boxed_unsync())
+    dispatch::refuse(refusal).map(pass)
 }

@@ -3,6 +3,7 @@
 
 mod built_in;
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -12,16 +13,29 @@ use crate::refusal::Refusal;
 use crate::resource::{Resource, Resources};
 use crate::server::Server;
 
-/// Answers `/openapi/v3` and what is below it.
+/// Answers `/openapi/v3` and what is below it. A document is made once: kubectl asks for it before almost every command.
 pub fn answer(server: &Server, path: &[&str]) -> Result<Answer, Refusal> {
-    let resources = server.lock().resources.clone();
+    let place = path.join("/");
+    let (resources, kept) = {
+        let state = server.lock();
+        (state.resources.clone(), state.documents.get(&place).cloned())
+    };
+    if let Some(text) = kept {
+        return Ok(Answer::text(StatusCode::OK, text));
+    }
     let document = match path {
         [] => index(&resources),
         ["api", version] => document(&resources, "", version)?,
         ["apis", group, version] => document(&resources, group, version)?,
         _ => return Err(Refusal::no_such_path()),
     };
-    Ok(Answer::json(StatusCode::OK, &document))
+    let text = Bytes::from(document.to_string());
+    let mut state = server.lock();
+    // Not kept if a kind has changed while nobody held the lock.
+    if state.resources.edition() == resources.edition() {
+        state.documents.insert(place, text.clone());
+    }
+    Ok(Answer::text(StatusCode::OK, text))
 }
 
 fn index(resources: &Resources) -> Value {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::form::Form;
 use super::table::{self, Columns};
-use crate::clock::Clock;
 use crate::read::{self, Page};
 use crate::refusal::Refusal;
 use crate::resource::Resource;
 use crate::server::{Server, Whole};
 use crate::store::Stored;
+use prewarm_clock::Clock;
 
 /// How a client sees the objects of a kind.
 #[derive(Clone)]

@@ -1,45 +1,49 @@
 //! The body of an answer on a socket: it counts as a request under way until its end, and ends when the server stops.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
+use tower::BoxError;
 
 use super::connections::UnderWay;
-use crate::body::Body;
+use crate::body::PassedBody;
 
 type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A body with what it holds open.
 pub struct SocketBody {
-    body: Body,
+    body: PassedBody,
     stopped: Option<Stopped>,
     _under_way: UnderWay,
 }
 
 impl SocketBody {
-    /// A body that ends when `stopped` does. A whole text is sent to its end in any case.
-    pub fn new(body: Body, under_way: UnderWay, stopped: impl Future<Output = ()> + Send + 'static) -> Self {
-        let stopped = matches!(body, Body::Watch(_)).then(|| Box::pin(stopped) as Stopped);
+    /// A body that ends when `stopped` does. A text of known length is sent to its end in any case.
+    pub fn new(
+        body: PassedBody,
+        under_way: UnderWay,
+        stopped: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let stopped = body.size_hint().exact().is_none().then(|| Box::pin(stopped) as Stopped);
         Self { body, stopped, _under_way: under_way }
     }
 }
 
 impl http_body::Body for SocketBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         ctx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Some(stopped) = &mut self.stopped
             && stopped.as_mut().poll(ctx).is_ready()
         {
             self.stopped = None;
-            self.body = Body::Whole(None);
+            self.body = PassedBody::default();
         }
         Pin::new(&mut self.body).poll_frame(ctx)
     }

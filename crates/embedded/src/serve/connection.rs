@@ -1,7 +1,6 @@
 //! One connection: agree on keys, then take requests until either side has enough.
 
-use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use http::{Request, Response, header};
@@ -13,25 +12,35 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::server::TlsStream;
-use tower::Service as _;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceExt as _};
 
 use super::body::SocketBody;
 use super::connections::Activity;
 use super::keys::Keys;
 use super::limits::Limits;
+use crate::body::{PassedBody, pass};
 use crate::dispatch;
 use crate::refusal::Refusal;
-use crate::server::Server;
 
 /// The smallest buffer that hyper takes.
 const MIN_HEAD_BYTES: usize = 8192;
 
 /// What all connections share.
 pub struct Door {
-    pub server: Server,
+    pub service: BoxCloneSyncService<Request<PassedBody>, Response<PassedBody>, BoxError>,
     pub keys: Arc<Keys>,
     pub limits: Limits,
     pub stopped: watch::Receiver<bool>,
+}
+
+type Asked = Pin<Box<dyn Future<Output = Result<Response<PassedBody>, BoxError>> + Send>>;
+
+impl Door {
+    /// Lets the service answer. In a box, because the compiler cannot see through it that the answer may change threads.
+    fn ask(&self, request: Request<Incoming>) -> Asked {
+        Box::pin(self.service.clone().oneshot(request.map(pass)))
+    }
 }
 
 /// Serves a connection to its end. What goes wrong on it is the client's to notice.
@@ -86,18 +95,17 @@ async fn answer(
     door: Arc<Door>,
     activity: Arc<Activity>,
     request: Request<Incoming>,
-) -> Result<Response<SocketBody>, Infallible> {
+) -> Result<Response<SocketBody>, BoxError> {
     // Asked before the body is read: a stranger's body costs nothing.
     let is_known = has_token(&door.keys, &request);
     let under_way = activity.begin(is_known);
     let response = if is_known {
-        let mut server = door.server.clone();
-        match timeout(door.limits.body, server.call(request)).await {
+        match timeout(door.limits.body, door.ask(request)).await {
             Ok(answered) => answered?,
-            Err(_) => dispatch::refuse(&Refusal::too_slow(door.limits.body)),
+            Err(_) => dispatch::refuse(&Refusal::too_slow(door.limits.body)).map(pass),
         }
     } else {
-        dispatch::refuse(&Refusal::unauthorized())
+        dispatch::refuse(&Refusal::unauthorized()).map(pass)
     };
     Ok(response.map(|body| SocketBody::new(body, under_way, stopped(door.stopped.clone()))))
 }

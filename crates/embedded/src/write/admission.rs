@@ -3,7 +3,7 @@
 use prewarm_api::validate::{self, Class, Violation};
 use serde_json::Value;
 
-use super::{Manner, built_in, metadata};
+use super::{Manner, built_in, fixed, metadata};
 use crate::refusal::{Cause, Refusal};
 use crate::request::FieldValidation;
 use crate::resource::Resource;
@@ -80,6 +80,7 @@ pub(super) fn judge(
     let judged: Vec<Cause> = violations.iter().map(|violation| cause(violation, object)).collect();
     causes.splice(at..at, judged);
     causes.extend(built_in::check(resource, object));
+    causes.extend(old.into_iter().flat_map(|old| fixed::check(resource, object, old)));
     if causes.is_empty() {
         return Ok(metadata::warnings(resource, object, old));
     }

@@ -194,7 +194,8 @@ pub(super) fn check_unchanged(before: &Value, new: &Value) -> Vec<Cause> {
     changed.map(|field| immutable(&format!("metadata.{field}"), &new["metadata"][*field])).collect()
 }
 
-fn immutable(field: &str, value: &Value) -> Cause {
+/// The cause of a refusal to change a field.
+pub(super) fn immutable(field: &str, value: &Value) -> Cause {
     Cause {
         reason: "FieldValueInvalid".to_owned(),
         message: format!("Invalid value: {value}: field is immutable"),

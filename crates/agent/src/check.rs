@@ -1,0 +1,78 @@
+//! Looks after what is finished: are the images that were warmed still there, and did credentials change that a
+//! refused entry waits for? Asked on the runtime's word and once a minute, and only if there is anything to ask about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use prewarm_api::reference::ImageRef;
+use prewarm_credentials::{CredentialRequest, CredentialSource};
+use prewarm_plan::node::task::{Key, Task};
+use prewarm_plan::node::worklist::Worklist;
+use prewarm_runtime::{CallError, Runtime};
+use tokio::sync::Notify;
+
+/// How often the images are looked at without any word from the runtime.
+pub const INTERVAL: Duration = Duration::from_mins(1);
+/// The pause before the runtime's events are asked for again after they broke off.
+const RESUBSCRIBE: Duration = Duration::from_secs(10);
+
+/// What is to be looked at.
+pub struct Questions {
+    images: Vec<(Key, ImageRef)>,
+    refused: Vec<Task>,
+}
+
+/// What was found.
+pub struct Findings {
+    /// Whether each warmed image is there.
+    pub images: Vec<(Key, bool)>,
+    /// The fingerprints of the credentials of refused entries.
+    pub credentials: Vec<(Key, u64)>,
+}
+
+impl Questions {
+    /// What this worklist would like to know, if anything.
+    pub fn of(worklist: &Worklist) -> Option<Self> {
+        let images: Vec<_> =
+            worklist.warmed().map(|(key, reference)| (key.clone(), reference.clone())).collect();
+        let refused: Vec<_> = worklist.refused().map(|(task, _)| task.clone()).collect();
+        (!images.is_empty() || !refused.is_empty()).then_some(Self { images, refused })
+    }
+}
+
+/// Finds the answers.
+pub async fn look(
+    questions: Questions,
+    runtime: Runtime,
+    credentials: Arc<dyn CredentialSource>,
+) -> Result<Findings, CallError> {
+    let mut images = Vec::new();
+    if !questions.images.is_empty() {
+        let listed = runtime.images().await?;
+        for (key, reference) in questions.images {
+            // A listing may leave out what is there, so the runtime is asked for the one image before it counts as lost.
+            let is_present =
+                listed.iter().any(|image| image.is(&reference)) || runtime.image(&reference).await?.is_some();
+            images.push((key, is_present));
+        }
+    }
+    let mut fingerprints = Vec::new();
+    for task in questions.refused {
+        let request = CredentialRequest { image: task.reference, secrets: task.secrets };
+        fingerprints.push((task.key, credentials.credentials(&request).await.fingerprint));
+    }
+    Ok(Findings { images, credentials: fingerprints })
+}
+
+/// Notifies whenever the runtime says that an image was removed, and when its word was interrupted.
+pub async fn follow_removals(runtime: Runtime, removed: Arc<Notify>) {
+    loop {
+        let mut removals = runtime.removals();
+        while removals.next().await.is_some() {
+            removed.notify_one();
+        }
+        tokio::time::sleep(RESUBSCRIBE).await;
+        removed.notify_one();
+    }
+}

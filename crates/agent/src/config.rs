@@ -1,0 +1,33 @@
+//! What an agent is told at its start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use prewarm_plan::node::disk::MinFree;
+use prewarm_runtime::Endpoint;
+
+/// The settings of one agent.
+#[derive(Clone)]
+pub struct Config {
+    /// The node that it works for.
+    pub node: String,
+    /// How to find the container runtime.
+    pub runtime: RuntimeChoice,
+    /// How many pulls run at once.
+    pub parallel: usize,
+    /// How much room must stay free on the filesystem of the images.
+    pub min_free: MinFree,
+    /// How long running pulls may go on after a request to stop.
+    pub drain: Duration,
+    /// The only namespace whose Secrets the agent may read, as far as its shipped role goes. Named in advice.
+    pub config_namespace: String,
+}
+
+/// How to find the container runtime.
+#[derive(Clone)]
+pub enum RuntimeChoice {
+    /// This one.
+    Given(Endpoint),
+    /// The first that answers in this directory (kruise D40).
+    In(PathBuf),
+}

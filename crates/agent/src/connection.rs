@@ -1,0 +1,56 @@
+//! Finds the runtime and finds it again: an agent waits for its runtime, however long that takes.
+
+use std::time::Duration;
+
+use prewarm_runtime::{ConnectError, Runtime};
+use tracing::{info, warn};
+
+use crate::config::RuntimeChoice;
+
+/// The pause after the first failure; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Comes back with a runtime that answers. It never gives up.
+pub async fn connect(choice: RuntimeChoice) -> Runtime {
+    let mut pause = FIRST_PAUSE;
+    let mut last = String::new();
+    loop {
+        match connect_once(&choice).await {
+            Ok(runtime) => {
+                info!(runtime = %runtime.version(), "the container runtime answers");
+                return runtime;
+            }
+            Err(error) => {
+                // The same sentence every ten seconds tells nobody anything new.
+                let text = chain(&error);
+                if text != last {
+                    warn!(error = %text, "waiting for the container runtime");
+                    last = text;
+                }
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn connect_once(choice: &RuntimeChoice) -> Result<Runtime, ConnectError> {
+    match choice {
+        RuntimeChoice::Given(endpoint) => Runtime::connect(endpoint).await,
+        RuntimeChoice::In(directory) => Runtime::detect(directory).await,
+    }
+}
+
+/// An error and what caused it, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

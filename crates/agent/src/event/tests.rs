@@ -1,0 +1,242 @@
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use prewarm_api::kruise::{FailureClass, ImageTagStatus};
+use prewarm_clock::TokioClock;
+use prewarm_embedded::faults::{FaultPlan, Faults, Rates};
+use prewarm_embedded::{Options, Server};
+use prewarm_plan::node::task;
+use serde_json::{Value, json};
+
+use super::*;
+
+const BEGINNING: &str = "2030-02-28T12:00:00Z";
+
+struct World {
+    server: Server,
+    clock: Arc<TokioClock>,
+    metrics: Metrics,
+}
+
+async fn world() -> World {
+    let beginning: Timestamp = BEGINNING.parse().unwrap();
+    let clock = Arc::new(TokioClock::starting_at(beginning));
+    let server =
+        Server::new(Arc::new(prewarm_embedded::TokioClock::starting_at(beginning)), Options::default());
+    let shop = serde_json::from_value(json!({ "metadata": { "name": "shop" } })).unwrap();
+    Api::<Namespace>::all(server.client()).create(&PostParams::default(), &shop).await.unwrap();
+    World { server, clock, metrics: Metrics::new() }
+}
+
+impl World {
+    fn events(&self, client: Client) -> (Events, Writer) {
+        events(client, "node-1", self.clock.clone(), self.metrics.clone())
+    }
+
+    /// Events that are written in the background.
+    fn start(&self) -> Events {
+        let (events, writer) = self.events(self.server.client());
+        tokio::spawn(writer.run());
+        events.regard(Some("uid-of-node-1".to_owned()));
+        events
+    }
+
+    /// Every event in a namespace, oldest first, without what only a server adds.
+    async fn written(&self, namespace: &str) -> Vec<Value> {
+        let api = Api::<Event>::namespaced(self.server.client(), namespace);
+        let mut events = api.list(&kube::api::ListParams::default()).await.unwrap().items;
+        events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
+        events.into_iter().map(|event| json!({
+            "regarding": event.regarding, "type": event.type_, "reason": event.reason, "note": event.note,
+            "count": event.series.map(|series| series.count),
+        })).collect()
+    }
+
+    async fn notes(&self, namespace: &str) -> Vec<String> {
+        let events = self.written(namespace).await;
+        events.iter().map(|event| event["note"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn count(&self, metric: &str) -> u64 {
+        let text = self.metrics.encode();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("prewarm_agent_{metric} ")));
+        line.unwrap().parse().unwrap()
+    }
+}
+
+fn ending(tag: &str, failure: Option<&str>) -> Ending {
+    let owner = json!({
+        "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob",
+        "namespace": "shop", "name": "warm", "uid": "uid-of-warm",
+    });
+    let entry =
+        json!({ "tag": tag, "pullPolicy": { "ttlSecondsAfterFinished": 1 }, "ownerReferences": [owner] });
+    let spec = json!({ "images": { "registry.example/web": { "tags": [entry] } } });
+    let task = task::read(&spec).tasks.into_values().next().unwrap();
+    let phase = if failure.is_some() { PullPhase::Failed } else { PullPhase::Succeeded };
+    let failure_class = failure.map(|_| FailureClass::NotFound);
+    let message = failure.map(str::to_owned);
+    let status = ImageTagStatus { phase, failure_class, message, ..ImageTagStatus::default() };
+    Ending { task, status, took: Duration::from_millis(1234), was_present: false }
+}
+
+/// Lets everything happen that is due within this time.
+async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+const MOMENT: Duration = Duration::from_millis(1);
+
+fn node_image_reference() -> Value {
+    json!({ "apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "name": "node-1", "uid": "uid-of-node-1" })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_ended_well_is_told_on_the_node_image_in_the_default_namespace() {
+    let world = world().await;
+    world.start().ended(&ending("v1", None));
+    pass(MOMENT).await;
+    let wanted = json!({
+        "regarding": node_image_reference(), "type": "Normal", "reason": "PullImageSucceed",
+        "note": "registry.example/web:v1 pulled in 1.2 s", "count": null,
+    });
+    assert_eq!(world.written("default").await, [wanted]);
+    assert_eq!(world.written("shop").await, Vec::<Value>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_was_there_is_told_as_such() {
+    let world = world().await;
+    world.start().ended(&Ending { was_present: true, ..ending("v1", None) });
+    pass(MOMENT).await;
+    assert_eq!(world.notes("default").await, ["registry.example/web:v1 was on the node already"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_on_the_node_image_and_on_each_owner() {
+    let world = world().await;
+    world.start().ended(&ending("v1", Some("cannot pull web:v1: not found")));
+    pass(MOMENT).await;
+    let on_node_image = json!({
+        "regarding": node_image_reference(), "type": "Warning", "reason": "PullImageFailed",
+        "note": "cannot pull web:v1: not found", "count": null,
+    });
+    let on_job = json!({
+        "regarding": {
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob",
+            "namespace": "shop", "name": "warm", "uid": "uid-of-warm",
+        },
+        "type": "Warning", "reason": "PullImageFailed",
+        "note": "on node node-1: cannot pull web:v1: not found", "count": null,
+    });
+    assert_eq!(world.written("default").await, [on_node_image]);
+    assert_eq!(world.written("shop").await, [on_job]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_who_tells_it_and_when() {
+    let world = world().await;
+    let events = world.start();
+    pass(Duration::from_secs(90)).await;
+    events.ended(&ending("v1", None));
+    pass(MOMENT).await;
+    let api = Api::<Event>::namespaced(world.server.client(), "default");
+    let event = api.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0);
+    assert_eq!(event.reporting_controller.as_deref(), Some("prewarm-agent"));
+    assert_eq!(event.reporting_instance.as_deref(), Some("node-1"));
+    assert_eq!(event.action.as_deref(), Some("PullImage"));
+    assert_eq!(event.event_time.unwrap().0.to_string(), "2030-02-28T12:01:30Z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_failures_become_a_few_events() {
+    let world = world().await;
+    let events = world.start();
+    for round in 0..100 {
+        for number in 0..100 {
+            let tag = format!("v{}", round * 100 + number);
+            events.ended(&ending(&tag, Some(&format!("cannot pull web:{tag}"))));
+        }
+        // Never at the end of a window, where either could come first.
+        pass(Duration::from_millis(999)).await;
+    }
+    pass(Duration::from_mins(10)).await;
+    assert_eq!(
+        world.notes("default").await,
+        [
+            "cannot pull web:v99, and 99 more images",
+            "cannot pull web:v1099, and 999 more images",
+            "cannot pull web:v3099, and 1999 more images",
+            "cannot pull web:v7099, and 3999 more images",
+            "cannot pull web:v9999, and 2899 more images",
+        ]
+    );
+    assert_eq!(world.written("shop").await.len(), 5);
+    assert_eq!(world.count("events_dropped_total"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_failure_again_counts_its_event_up() {
+    let world = world().await;
+    let events = world.start();
+    for _ in 0..3 {
+        events.ended(&ending("v1", Some("cannot pull web:v1")));
+        pass(Duration::from_secs(2)).await;
+    }
+    pass(Duration::from_secs(10)).await;
+    let counts: Vec<Value> = world.written("shop").await.iter().map(|event| event["count"].clone()).collect();
+    assert_eq!(counts, [3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_gone_is_told_anew() {
+    let world = world().await;
+    let events = world.start();
+    events.ended(&ending("v1", Some("cannot pull web:v1")));
+    pass(MOMENT).await;
+    let api = Api::<Event>::namespaced(world.server.client(), "shop");
+    let name =
+        api.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0).metadata.name.unwrap();
+    api.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
+    events.ended(&ending("v1", Some("cannot pull web:v1")));
+    pass(Duration::from_secs(11)).await;
+    assert_eq!(world.notes("shop").await, ["on node node-1: cannot pull web:v1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_away_hears_of_it_when_it_is_back() {
+    let world = world().await;
+    let refused = Rates { refused: 1.0, ..Rates::default() };
+    let faults = Faults::new(FaultPlan::always(refused).until(Duration::from_secs(25)), 1);
+    let (events, writer) = world.events(faults.client(&world.server));
+    tokio::spawn(writer.run());
+    events.ended(&ending("v1", Some("cannot pull web:v1")));
+    pass(Duration::from_secs(24)).await;
+    assert_eq!(world.notes("shop").await, Vec::<String>::new());
+    pass(Duration::from_secs(15)).await;
+    assert_eq!(world.notes("shop").await, ["on node node-1: cannot pull web:v1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_drops_and_counts_instead_of_waiting() {
+    let world = world().await;
+    // Nobody writes.
+    let (events, _writer) = world.events(world.server.client());
+    for _ in 0..=MOST_WAITING {
+        events.ended(&ending("v1", None));
+    }
+    assert_eq!(world.count("events_dropped_total"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopping_agent_tells_what_is_left() {
+    let world = world().await;
+    let (events, writer) = world.events(world.server.client());
+    for tag in ["v1", "v2", "v3"] {
+        events.ended(&ending(tag, None));
+    }
+    drop(events);
+    writer.run().await;
+    let wanted = "registry.example/web:v3 pulled in 1.2 s, and 2 more images";
+    assert_eq!(world.notes("default").await, [wanted]);
+    assert_eq!(world.count(r#"api_writes_total{kind="event",result="written"}"#), 1);
+}

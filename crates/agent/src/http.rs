@@ -1,0 +1,133 @@
+//! What the agent answers over HTTP: `/healthz` and `/readyz` for the kubelet, `/metrics` for Prometheus.
+//!
+//! Whoever can reach the port may ask, so everything is bounded: connections, the time of each, and what is read.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tracing::{debug, warn};
+
+use crate::metrics::Metrics;
+
+mod checks;
+
+pub use checks::Checks;
+
+/// So many connections are served at once. Others wait in the listener's queue.
+pub const MOST_CONNECTIONS: usize = 32;
+/// After this a request must have arrived.
+pub const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+/// After this a connection ends, whatever its state.
+pub const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// No request's line and headers are longer, in bytes. It is the least that hyper can be given.
+const MOST_HEADER_BYTES: usize = 8192;
+/// The pause after a connection could not be accepted, which happens when the process has too many files open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is answered.
+#[derive(Clone)]
+pub struct Answers {
+    /// Whether the agent works at all; if not, the kubelet starts it anew.
+    pub health: Checks,
+    /// Whether the agent is of use at the moment.
+    pub readiness: Checks,
+    /// What it counted.
+    pub metrics: Metrics,
+}
+
+/// Serves until the task is dropped or aborted.
+pub async fn serve(listener: TcpListener, answers: Answers) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let answers = Arc::new(answers);
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+        // Ended connections are forgotten here, so that the set stays as small as the number of places.
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let answers = answers.clone();
+                connections.spawn(async move {
+                    converse(stream, answers).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                warn!(%error, "a connection to the agent's own port could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// One request and its answer. Connections are not kept: probes and scrapes come seconds apart.
+async fn converse(stream: TcpStream, answers: Arc<Answers>) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let response = answer(request.method(), request.uri().path(), &answers);
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .keep_alive(false)
+        .max_buf_size(MOST_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    match tokio::time::timeout(CONNECTION_TIMEOUT, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(%error, "a connection to the agent's own port broke off"),
+        Err(_) => debug!("a connection to the agent's own port took too long"),
+    }
+}
+
+/// hyper leaves the body of an answer to HEAD away by itself.
+fn answer(method: &Method, path: &str, answers: &Answers) -> Response<Full<Bytes>> {
+    if !["/healthz", "/readyz", "/metrics"].contains(&path) {
+        return text(StatusCode::NOT_FOUND, "there are only /healthz, /readyz and /metrics\n");
+    }
+    if method != Method::GET && method != Method::HEAD {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n");
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    match path {
+        "/healthz" => verdict(&answers.health),
+        "/readyz" => verdict(&answers.readiness),
+        _ => metrics(&answers.metrics),
+    }
+}
+
+fn verdict(checks: &Checks) -> Response<Full<Bytes>> {
+    let failing = checks.failing();
+    if failing.is_empty() {
+        return text(StatusCode::OK, "ok");
+    }
+    let lines: String = failing.iter().map(|(name, reason)| format!("{name}: {reason}\n")).collect();
+    text(StatusCode::INTERNAL_SERVER_ERROR, lines)
+}
+
+fn metrics(metrics: &Metrics) -> Response<Full<Bytes>> {
+    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let mut response = text(StatusCode::OK, metrics.encode());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
+    response
+}
+
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

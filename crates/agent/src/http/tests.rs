@@ -1,0 +1,126 @@
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::*;
+
+struct Server {
+    address: SocketAddr,
+    answers: Answers,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn server() -> Server {
+    let answers =
+        Answers { health: Checks::default(), readiness: Checks::default(), metrics: Metrics::new() };
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let task = tokio::spawn(serve(listener, answers.clone()));
+    Server { address, answers, task }
+}
+
+/// Sends a request and reads until the server closes the connection.
+async fn exchange(server: &Server, request: &str) -> String {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// Status code, and body.
+async fn ask(server: &Server, method: &str, path: &str) -> (u16, String) {
+    let answer = exchange(server, &format!("{method} {path} HTTP/1.1\r\nhost: agent\r\n\r\n")).await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[tokio::test]
+async fn an_agent_without_failing_checks_is_ok() {
+    let server = server().await;
+    server.answers.health.register("loop", || Ok(()));
+    assert_eq!(ask(&server, "GET", "/healthz").await, (200, "ok".to_owned()));
+    assert_eq!(ask(&server, "GET", "/readyz").await, (200, "ok".to_owned()));
+}
+
+#[tokio::test]
+async fn a_failing_check_is_named_with_its_reason_where_it_was_registered() {
+    let server = server().await;
+    server.answers.readiness.register("runtime", || Err("containerd does not answer".to_owned()));
+    server.answers.readiness.register("watch", || Err("not synced".to_owned()));
+    let wanted = "runtime: containerd does not answer\nwatch: not synced\n";
+    assert_eq!(ask(&server, "GET", "/readyz").await, (500, wanted.to_owned()));
+    assert_eq!(ask(&server, "GET", "/healthz").await, (200, "ok".to_owned()));
+    server.answers.readiness.unregister("runtime");
+    server.answers.readiness.unregister("watch");
+    assert_eq!(ask(&server, "GET", "/readyz").await, (200, "ok".to_owned()));
+}
+
+#[tokio::test]
+async fn metrics_are_told_as_prometheus_reads_them() {
+    let server = server().await;
+    server.answers.metrics.dropped_event();
+    let answer = exchange(&server, "GET /metrics?x=1 HTTP/1.1\r\nhost: agent\r\n\r\n").await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.contains("\r\ncontent-type: application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        "{head}"
+    );
+    assert_eq!(body, server.answers.metrics.encode());
+}
+
+#[tokio::test]
+async fn head_has_the_answer_without_its_body() {
+    let server = server().await;
+    let answer = exchange(&server, "HEAD /healthz HTTP/1.1\r\nhost: agent\r\n\r\n").await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("\r\ncontent-length: 2\r\n"),
+        "{answer}"
+    );
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn other_methods_and_other_paths_are_refused() {
+    let server = server().await;
+    let answer = exchange(&server, "DELETE /metrics HTTP/1.1\r\nhost: agent\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("\r\nallow: GET, HEAD\r\n"), "{answer}");
+    for path in ["/", "/healthz/", "/metrics/..", "/debug/pprof"] {
+        let wanted = (404, "there are only /healthz, /readyz and /metrics\n".to_owned());
+        assert_eq!(ask(&server, "GET", path).await, wanted, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn endless_headers_and_nonsense_end_the_connection() {
+    let server = server().await;
+    let endless = format!("GET /healthz HTTP/1.1\r\nx: {}", "a".repeat(2 * MOST_HEADER_BYTES));
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    // The server may hang up before it was sent everything.
+    drop(stream.write_all(endless.as_bytes()).await);
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer).await);
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431 "), "{answer:?}");
+    assert!(exchange(&server, "nonsense\r\n\r\n").await.starts_with("HTTP/1.1 400 "));
+    assert_eq!(ask(&server, "GET", "/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn silent_connections_fill_the_places_only_until_their_time_is_over() {
+    let server = server().await;
+    let mut silent = Vec::new();
+    for _ in 0..MOST_CONNECTIONS {
+        silent.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    let began = std::time::Instant::now();
+    assert_eq!(ask(&server, "GET", "/healthz").await, (200, "ok".to_owned()));
+    let waited = began.elapsed();
+    assert!(waited >= HEADER_TIMEOUT - Duration::from_millis(500), "a place was free after {waited:?}");
+    assert!(waited < CONNECTION_TIMEOUT, "the places were taken for {waited:?}");
+}

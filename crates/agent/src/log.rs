@@ -1,0 +1,149 @@
+//! Where the program's log goes, and how it looks.
+
+use std::str::FromStr;
+
+use tracing::Subscriber;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// How a log looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Lines for people.
+    #[default]
+    Human,
+    /// One JSON object a line, for programs.
+    Json,
+}
+
+/// A name of a format that does not exist, or a filter that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Neither `human` nor `json`.
+    #[error("there is no log format {0:?}; choose human or json")]
+    Format(String),
+    /// Not what tracing reads.
+    #[error(
+        "cannot read the log level {text:?}; write a level such as info, or one per part such as info,kube=debug"
+    )]
+    Level {
+        /// What was given.
+        text: String,
+        /// Why it cannot be read.
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// The process has a log already.
+    #[error("the log was started twice")]
+    Started(#[source] tracing::subscriber::SetGlobalDefaultError),
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "human" => Ok(Self::Human),
+            "json" => Ok(Self::Json),
+            other => Err(Error::Format(other.to_owned())),
+        }
+    }
+}
+
+/// Starts the process's log, on standard error. `level` is a level or a list of them, as `RUST_LOG` has it.
+pub fn start(format: Format, level: &str) -> Result<(), Error> {
+    use std::io::IsTerminal as _;
+    let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let subscriber = subscriber(format, level, has_colours, std::io::stderr)?;
+    tracing::subscriber::set_global_default(subscriber).map_err(Error::Started)
+}
+
+fn subscriber(
+    format: Format,
+    level: &str,
+    has_colours: bool,
+    writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
+) -> Result<Box<dyn Subscriber + Send + Sync>, Error> {
+    let filter = EnvFilter::builder()
+        .parse(level)
+        .map_err(|source| Error::Level { text: level.chars().take(256).collect(), source })?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    Ok(match format {
+        Format::Human => Box::new(builder.with_ansi(has_colours).finish()),
+        // Fields stand beside the message and not in an object of their own, so that they are easy to search for.
+        Format::Json => Box::new(builder.json().flatten_event(true).with_span_list(false).finish()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use tracing::{debug, info, info_span};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Sheet(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sheet {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(format: Format, level: &str) -> String {
+        let sheet = Sheet::default();
+        let writer = sheet.clone();
+        let subscriber = subscriber(format, level, false, move || writer.clone()).unwrap();
+        tracing::subscriber::with_default(subscriber, || {
+            let _span = info_span!("pull", attempt = 2).entered();
+            info!(image = "web:v1", "pulled");
+            debug!("details");
+        });
+        String::from_utf8(sheet.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn people_read_a_line() {
+        let text = written(Format::Human, "info");
+        assert_eq!(text.lines().count(), 1);
+        assert!(
+            text.ends_with("  INFO pull{attempt=2}: prewarm_agent::log::tests: pulled image=\"web:v1\"\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn programs_read_an_object() {
+        let mut object: serde_json::Value = serde_json::from_str(&written(Format::Json, "info")).unwrap();
+        assert!(object["timestamp"].take().is_string());
+        let wanted = serde_json::json!({
+            "timestamp": null, "level": "INFO", "target": "prewarm_agent::log::tests", "message": "pulled",
+            "image": "web:v1", "span": { "name": "pull", "attempt": 2 },
+        });
+        assert_eq!(object, wanted);
+    }
+
+    #[test]
+    fn a_level_is_for_everything_or_for_a_part() {
+        assert_eq!(written(Format::Human, "warn"), "");
+        assert_eq!(written(Format::Human, "debug").lines().count(), 2);
+        assert_eq!(written(Format::Human, "error,prewarm_agent::log=debug").lines().count(), 2);
+    }
+
+    #[test]
+    fn a_mistake_is_answered_with_what_can_be_written() {
+        let error = "xml".parse::<Format>().unwrap_err();
+        assert_eq!(error.to_string(), "there is no log format \"xml\"; choose human or json");
+        let Err(error) = subscriber(Format::Human, "prewarm=loud", false, io::sink) else { panic!("read") };
+        assert_eq!(
+            error.to_string(),
+            "cannot read the log level \"prewarm=loud\"; \
+             write a level such as info, or one per part such as info,kube=debug"
+        );
+    }
+}

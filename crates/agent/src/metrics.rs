@@ -1,0 +1,233 @@
+//! What the agent counts, in the text form that Prometheus reads.
+//!
+//! Every label's values come from an enum, so that no image, job or registry can make the number of series grow.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
+use prewarm_plan::node::worklist::Ending;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+/// What comes before the name of every metric.
+const PREFIX: &str = "prewarm_agent";
+/// Durations are told apart from a tenth of a second to the ten minutes after which an attempt ends by default.
+const DURATION_BUCKETS: [f64; 12] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+
+/// All counters of one agent. Clones count together.
+#[derive(Clone)]
+pub struct Metrics {
+    inner: Arc<Inner>,
+}
+
+/// No label, one, or two.
+type No = [(&'static str, &'static str); 0];
+type One = [(&'static str, &'static str); 1];
+type Two = [(&'static str, &'static str); 2];
+
+struct Inner {
+    registry: Registry,
+    pulls: Family<Two, Counter>,
+    bytes: Counter,
+    durations: Family<One, Histogram, fn() -> Histogram>,
+    queue: Family<One, Gauge>,
+    /// Absent until it is known: a zero would look like a full disk.
+    free: Family<No, Gauge>,
+    capacity: Family<No, Gauge>,
+    writes: Family<Two, Counter>,
+    reconnects: Family<One, Counter>,
+    dropped_events: Counter,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Pulled,
+    Present,
+    Failed(FailureClass),
+    Cancelled,
+}
+
+/// What the agent connects to again when it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The watch on the Kubernetes API.
+    Api,
+    /// The container runtime.
+    Runtime,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Counters at zero. Those that can be known beforehand are there from the start, so that rates have a beginning.
+    pub fn new() -> Self {
+        let inner = Inner {
+            registry: Registry::with_prefix(PREFIX),
+            pulls: Family::default(),
+            bytes: Counter::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
+            queue: Family::default(),
+            free: Family::default(),
+            capacity: Family::default(),
+            writes: Family::default(),
+            reconnects: Family::default(),
+            dropped_events: Counter::default(),
+        };
+        let metrics = Self { inner: Arc::new(inner.registered()) };
+        metrics.begin_at_zero();
+        metrics
+    }
+
+    fn begin_at_zero(&self) {
+        let failures = FailureClass::ALL.map(Ended::Failed);
+        for ended in [Ended::Pulled, Ended::Present, Ended::Cancelled].iter().chain(&failures) {
+            drop(self.inner.pulls.get_or_create(&ended.labels()));
+        }
+        for kind in ["status", "event"] {
+            for result in [true, false] {
+                drop(self.inner.writes.get_or_create(&write_labels(kind, result)));
+            }
+        }
+        for target in [Target::Api, Target::Runtime] {
+            drop(self.inner.reconnects.get_or_create(&target.labels()));
+        }
+        self.queue(0, 0);
+    }
+
+    /// A task ended, well or badly.
+    pub fn ended(&self, ending: &Ending) {
+        self.count_ended(&ending.status, ending.took, ending.was_present);
+    }
+
+    fn count_ended(&self, status: &ImageTagStatus, took: Duration, was_present: bool) {
+        let ended = match (status.phase, was_present) {
+            (PullPhase::Failed, _) => Ended::Failed(status.failure_class.unwrap_or_default()),
+            (_, true) => Ended::Present,
+            (_, false) => Ended::Pulled,
+        };
+        self.inner.pulls.get_or_create(&ended.labels()).inc();
+        if ended != Ended::Present {
+            self.inner.durations.get_or_create(&[("result", ended.result())]).observe(took.as_secs_f64());
+        }
+        if ended == Ended::Pulled {
+            self.inner
+                .bytes
+                .inc_by(status.bytes_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0));
+        }
+    }
+
+    /// A running attempt was stopped because nobody wants it any more.
+    pub fn cancelled(&self) {
+        self.inner.pulls.get_or_create(&Ended::Cancelled.labels()).inc();
+    }
+
+    /// So many tasks wait and so many are pulled.
+    pub fn queue(&self, waiting: usize, pulling: usize) {
+        for (state, count) in [("waiting", waiting), ("pulling", pulling)] {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.inner.queue.get_or_create(&[("state", state)]).set(count);
+        }
+    }
+
+    /// So many bytes are free on the images' filesystem, of so many.
+    pub fn room(&self, free: u64, capacity: u64) {
+        self.inner.free.get_or_create(&[]).set(i64::try_from(free).unwrap_or(i64::MAX));
+        self.inner.capacity.get_or_create(&[]).set(i64::try_from(capacity).unwrap_or(i64::MAX));
+    }
+
+    /// A status was written, or could not be.
+    pub fn wrote_status(&self, is_written: bool) {
+        self.inner.writes.get_or_create(&write_labels("status", is_written)).inc();
+    }
+
+    /// An event was written, or could not be.
+    pub fn wrote_event(&self, is_written: bool) {
+        self.inner.writes.get_or_create(&write_labels("event", is_written)).inc();
+    }
+
+    /// Something was not told as an event, because too much happened or the API server was away.
+    pub fn dropped_event(&self) {
+        self.inner.dropped_events.inc();
+    }
+
+    /// A connection was lost and is sought again.
+    pub fn reconnected(&self, target: Target) {
+        self.inner.reconnects.get_or_create(&target.labels()).inc();
+    }
+
+    /// Everything as text (`application/openmetrics-text`).
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.inner.registry).expect("writing to a string cannot fail");
+        text
+    }
+}
+
+impl Inner {
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("pulls", "Tasks that ended, by how and why", self.pulls.clone());
+        registry.register_with_unit("pulled", "Size of the images pulled", Unit::Bytes, self.bytes.clone());
+        let help = "Time from a task's first attempt to its end";
+        registry.register_with_unit("pull_duration", help, Unit::Seconds, self.durations.clone());
+        registry.register("tasks", "Tasks that have not ended, by whether they wait", self.queue.clone());
+        let help = "Room left on the filesystem of the images";
+        registry.register_with_unit("image_filesystem_free", help, Unit::Bytes, self.free.clone());
+        let help = "Size of the filesystem of the images";
+        registry.register_with_unit("image_filesystem_capacity", help, Unit::Bytes, self.capacity.clone());
+        registry.register(
+            "api_writes",
+            "Writes to the Kubernetes API, by kind and result",
+            self.writes.clone(),
+        );
+        registry.register("reconnects", "Connections that were lost, by what to", self.reconnects.clone());
+        let help = "Things that were not told as an event";
+        registry.register("events_dropped", help, self.dropped_events.clone());
+        registry.register(
+            "build",
+            "The version of this agent",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        self
+    }
+}
+
+impl Ended {
+    const fn result(self) -> &'static str {
+        match self {
+            Self::Pulled => "succeeded",
+            Self::Present => "present",
+            Self::Failed(_) => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    fn labels(self) -> Two {
+        let class = if let Self::Failed(class) = self { class.name() } else { "" };
+        [("result", self.result()), ("class", class)]
+    }
+}
+
+impl Target {
+    fn labels(self) -> One {
+        [("target", if self == Self::Api { "api" } else { "runtime" })]
+    }
+}
+
+fn write_labels(kind: &'static str, is_written: bool) -> Two {
+    [("kind", kind), ("result", if is_written { "written" } else { "failed" })]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! One attempt to have one image on the node: look, gather credentials, ask the runtime, look again.
+//!
+//! A worker owns its attempt and tells the loop by message. Dropping it cancels the call, and the runtime lets go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prewarm_api::kruise::FailureClass;
+use prewarm_credentials::scrub::scrub;
+use prewarm_credentials::{Credential, CredentialRequest, CredentialSource, Found};
+use prewarm_plan::node::Bytes;
+use prewarm_plan::node::task::Task;
+use prewarm_plan::node::worklist::{Failure, Outcome, Start};
+use prewarm_runtime::{CallError, PullRequest, Runtime, advice};
+use tokio::time::{interval_at, timeout};
+
+use crate::room::RoomGuard;
+
+/// How often a running pull looks at the free room. A small layer can unpack to gigabytes within seconds.
+const ROOM_INTERVAL: Duration = Duration::from_millis(250);
+/// How often a running pull asks how far it is; pulls that are shorter cost no such question.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+/// How often an attempt that somebody else's cancellation ended is repeated at once: on CRI-O, callers share a pull.
+const MAX_INTERRUPTIONS: u32 = 3;
+
+/// What every attempt needs.
+pub struct Tools {
+    /// Pulls.
+    pub runtime: Runtime,
+    /// Finds credentials.
+    pub credentials: Arc<dyn CredentialSource>,
+    /// Watches the disk.
+    pub room: Option<RoomGuard>,
+}
+
+/// Carries out one attempt. `progress` hears how far it is.
+pub async fn attempt(start: &Start, tools: &Tools, progress: impl Fn(Bytes)) -> Outcome {
+    let task = &start.task;
+    tokio::select! {
+        outcome = timeout(start.timeout, have(task, tools)) => {
+            outcome.unwrap_or_else(|_| Outcome::Failed(timed_out(start)))
+        }
+        sentence = crossed(tools.room.as_ref()) => Outcome::Failed(out_of_room(task, sentence)),
+        () = follow(task, tools, progress) => unreachable!("following ends with the attempt"),
+    }
+}
+
+async fn have(task: &Task, tools: &Tools) -> Outcome {
+    if !task.is_always {
+        match tools.runtime.image(&task.reference).await {
+            Ok(Some(image)) => {
+                return Outcome::Succeeded { image_id: id(task, &image.id), was_present: true };
+            }
+            Ok(None) => {}
+            Err(error) => return failed(task, &error, &Found::default()),
+        }
+    }
+    let request = CredentialRequest { image: task.reference.clone(), secrets: task.secrets.clone() };
+    let found = tools.credentials.credentials(&request).await;
+    match pull(task, tools, &found).await {
+        Ok(()) => confirm(task, tools, &found).await,
+        Err(error) => failed(task, &error, &found),
+    }
+}
+
+/// Tries each credential in turn, and nobody's at last: a stale Secret must not keep a public image away (kruise W32).
+async fn pull(task: &Task, tools: &Tools, found: &Found) -> Result<(), CallError> {
+    let mut refusal = None;
+    for credential in found.credentials.iter().map(Some).chain([None]) {
+        match pull_as(task, tools, credential).await {
+            Ok(()) => return Ok(()),
+            // Some registries hide what one may not see, so "not found" may mean "not with this credential".
+            Err(error) if matches!(error.class(), FailureClass::Unauthorized | FailureClass::NotFound) => {
+                refusal.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refusal.expect("the loop runs at least once, and ends early unless it was refused"))
+}
+
+async fn pull_as(task: &Task, tools: &Tools, credential: Option<&Credential>) -> Result<(), CallError> {
+    let request = PullRequest {
+        reference: task.reference.clone(),
+        credential: credential.cloned(),
+        labels: task.sandbox.labels.clone().unwrap_or_default(),
+        annotations: task.sandbox.annotations.clone().unwrap_or_default(),
+    };
+    let mut interruptions = 0;
+    loop {
+        match tools.runtime.pull(&request).await {
+            Err(error) if error.is_interrupted() && interruptions < MAX_INTERRUPTIONS => interruptions += 1,
+            answer => return answer,
+        }
+    }
+}
+
+/// A runtime's word is not enough: the image has to be there under the name that pods will use.
+async fn confirm(task: &Task, tools: &Tools, found: &Found) -> Outcome {
+    match tools.runtime.image(&task.reference).await {
+        Ok(Some(image)) => Outcome::Succeeded { image_id: id(task, &image.id), was_present: false },
+        Ok(None) => Outcome::Failed(Failure {
+            class: FailureClass::Unknown,
+            text: "the runtime says that it pulled the image, and then does not have it".to_owned(),
+            problems: found.problems.clone(),
+            advice: "look at the runtime's log, and whether something removes images on this node".to_owned(),
+            is_registry_overloaded: false,
+            is_final: false,
+            fingerprint: Some(found.fingerprint),
+        }),
+        Err(error) => failed(task, &error, found),
+    }
+}
+
+/// kruise D24: name and id.
+fn id(task: &Task, id: &str) -> String {
+    format!("{}@{id}", task.key.name)
+}
+
+fn failed(task: &Task, error: &CallError, found: &Found) -> Outcome {
+    if error.is_runtime_away() {
+        return Outcome::Interrupted("waits for the container runtime to come back".to_owned());
+    }
+    let class = error.class();
+    Outcome::Failed(Failure {
+        class,
+        text: scrub(&error.to_string(), &found.credentials),
+        problems: found.problems.clone(),
+        advice: advice(class, &task.reference),
+        is_registry_overloaded: error.is_registry_overloaded(),
+        is_final: class == FailureClass::InvalidReference,
+        fingerprint: Some(found.fingerprint),
+    })
+}
+
+fn timed_out(start: &Start) -> Failure {
+    Failure {
+        class: FailureClass::TimedOut,
+        text: format!("the attempt took longer than {} s", start.timeout.as_secs()),
+        problems: Vec::new(),
+        advice: advice(FailureClass::TimedOut, &start.task.reference),
+        is_registry_overloaded: false,
+        is_final: false,
+        fingerprint: None,
+    }
+}
+
+fn out_of_room(task: &Task, sentence: String) -> Failure {
+    Failure {
+        class: FailureClass::NoSpace,
+        text: sentence,
+        problems: Vec::new(),
+        advice: advice(FailureClass::NoSpace, &task.reference),
+        is_registry_overloaded: false,
+        is_final: true,
+        fingerprint: None,
+    }
+}
+
+/// Comes back with a sentence when the free room has fallen below the floor.
+async fn crossed(room: Option<&RoomGuard>) -> String {
+    let Some(room) = room else { return std::future::pending().await };
+    let mut ticks = interval_at(tokio::time::Instant::now() + ROOM_INTERVAL, ROOM_INTERVAL);
+    loop {
+        ticks.tick().await;
+        if let Some(sentence) = room.crossed() {
+            return sentence;
+        }
+    }
+}
+
+/// Tells how far the pull is, as long as the runtime can say so. It never ends.
+async fn follow(task: &Task, tools: &Tools, progress: impl Fn(Bytes)) {
+    let mut ticks = interval_at(tokio::time::Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+    loop {
+        ticks.tick().await;
+        if let Ok(Some(now)) = tools.runtime.progress(&task.reference).await {
+            progress(Bytes { done: now.done, total: now.total, is_unpacking: now.is_unpacking });
+        }
+    }
+}

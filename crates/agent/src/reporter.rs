@@ -1,0 +1,187 @@
+//! Sends the node's status: the whole of it, one write at a time, as often as is worth it, and the latest in the end.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use prewarm_api::kruise::{FirstSyncStatus, NodeImageStatus};
+use prewarm_plan::node::backoff;
+use prewarm_plan::node::when::{Change, Coalescer, compare};
+use serde::Deserialize as _;
+use serde_json::json;
+use tracing::{debug, warn};
+
+use crate::connection::chain;
+
+/// How long one write may take before the latest state is tried instead.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is known of the stored status.
+#[derive(Default)]
+pub struct Reporter {
+    /// Which object is reported to. Another one with the same name is another node's life.
+    uid: Option<String>,
+    /// What the server holds, as far as is known; nothing if that cannot be read.
+    stored: Option<NodeImageStatus>,
+    /// The resource version of the newest state that is known.
+    version: u64,
+    coalescer: Coalescer,
+    is_writing: bool,
+    failures: u32,
+    not_before: Duration,
+}
+
+/// One write to carry out.
+pub struct Report {
+    pub uid: String,
+    pub status: NodeImageStatus,
+}
+
+impl Reporter {
+    /// Takes note of the object as the watch shows it. States older than our last write are old news.
+    pub fn observe(&mut self, object: &DynamicObject) {
+        let version = version_of(object);
+        let uid = object.uid();
+        if uid != self.uid {
+            *self = Self { uid, is_writing: self.is_writing, ..Self::default() };
+        } else if version < self.version {
+            return;
+        }
+        self.version = version;
+        self.stored = status_of(object);
+    }
+
+    /// There is no object to report to.
+    pub fn forget(&mut self) {
+        self.uid = None;
+    }
+
+    /// Whether this status is worth a write now, or when it will be.
+    pub fn due(&mut self, status: &NodeImageStatus, now: Duration) -> Due {
+        let Some(uid) = self.uid.clone() else { return Due::Never };
+        if self.is_writing {
+            return Due::Never;
+        }
+        let change = self.change(status);
+        match self.coalescer.due(change, status.desired, now).map(|at| at.max(self.not_before)) {
+            None => Due::Never,
+            Some(at) if at > now => Due::At(at),
+            Some(_) => {
+                self.is_writing = true;
+                self.coalescer.sent(change, now);
+                Due::Now(Report { uid, status: status.clone() })
+            }
+        }
+    }
+
+    /// Takes note of how a write ended.
+    pub fn written(&mut self, result: Result<DynamicObject, Trouble>, now: Duration, jitter: f64) {
+        self.is_writing = false;
+        match result {
+            Ok(object) => {
+                self.failures = 0;
+                self.observe(&object);
+            }
+            // The watch will say what there is instead.
+            Err(Trouble::OtherObject) => self.uid = None,
+            Err(Trouble::Failed) => {
+                self.failures = self.failures.saturating_add(1);
+                self.not_before = now + backoff::pause(self.failures, jitter);
+            }
+        }
+    }
+
+    /// Whether the server holds this status.
+    pub fn is_settled(&self, status: &NodeImageStatus) -> bool {
+        !self.is_writing && (self.uid.is_none() || self.change(status) == Change::Nothing)
+    }
+
+    fn change(&self, status: &NodeImageStatus) -> Change {
+        match &self.stored {
+            Some(stored) => compare(stored, status),
+            None if status.pulling + status.waiting > 0 => Change::Step,
+            None => Change::Idle,
+        }
+    }
+
+    /// What the first pass over the images ended with, if that was reported.
+    pub fn first_sync(&self) -> Option<FirstSyncStatus> {
+        self.stored.as_ref()?.first_sync_status.clone()
+    }
+}
+
+/// When a report leaves.
+pub enum Due {
+    /// There is nothing to say, or nobody to say it to.
+    Never,
+    /// Not yet.
+    At(Duration),
+    /// Now.
+    Now(Report),
+}
+
+/// Why a write did not happen.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The NodeImage is gone, or another one has its name.
+    OtherObject,
+    /// Anything else: worth trying again.
+    Failed,
+}
+
+/// Carries out one write: the whole status at once, on exactly the object that was meant.
+pub async fn write(api: Api<DynamicObject>, node: String, report: Report) -> Result<DynamicObject, Trouble> {
+    let patch = json!([
+        { "op": "test", "path": "/metadata/uid", "value": report.uid },
+        { "op": "add", "path": "/status", "value": report.status },
+    ]);
+    let patch: json_patch::Patch = serde_json::from_value(patch).map_err(|_| Trouble::Failed)?;
+    let params = PatchParams::default();
+    let patch = Patch::Json::<()>(patch);
+    let sent = api.patch_status(&node, &params, &patch);
+    match tokio::time::timeout(WRITE_TIMEOUT, sent).await {
+        Ok(Ok(object)) => {
+            debug!(node, "reported");
+            Ok(object)
+        }
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Trouble::OtherObject),
+        // A 422 without causes is a failed test; with causes, the server refuses the status itself.
+        Ok(Err(kube::Error::Api(status))) if status.code == 422 && has_no_causes(&status) => {
+            Err(Trouble::OtherObject)
+        }
+        Ok(Err(error)) => {
+            warn!(node, error = %chain(&error), "the status could not be written; trying again");
+            Err(Trouble::Failed)
+        }
+        Err(_) => {
+            warn!(node, "the API server did not answer to the status in time; trying again");
+            Err(Trouble::Failed)
+        }
+    }
+}
+
+fn has_no_causes(status: &kube::core::Status) -> bool {
+    status.details.as_ref().is_none_or(|details| details.causes.is_empty())
+}
+
+/// How the first pass ended, once everything has.
+pub fn first_sync(status: &NodeImageStatus, now: Timestamp) -> FirstSyncStatus {
+    use prewarm_api::kruise::SyncResult;
+    let seconds = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let result = if status.failed == 0 { SyncResult::Succeeded } else { SyncResult::Failed };
+    let message = (status.failed > 0)
+        .then(|| format!("{} of {} images could not be pulled", status.failed, status.desired));
+    FirstSyncStatus { sync_at: Some(Time(seconds)), status: Some(result), message }
+}
+
+/// The stored status; one that makes no sense is replaced like one that is absent.
+fn status_of(object: &DynamicObject) -> Option<NodeImageStatus> {
+    NodeImageStatus::deserialize(object.data.get("status")?).ok()
+}
+
+/// Resource versions of one object grow; one that is no number is taken as it comes.
+fn version_of(object: &DynamicObject) -> u64 {
+    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,55 @@
+//! The disk guard: how much room there is where the images lie, and whether that is enough.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use prewarm_plan::node::disk::MinFree;
+
+use crate::disk::{Filesystem, Room};
+
+/// Watches one filesystem. Its clones share what they know.
+#[derive(Clone)]
+pub struct RoomGuard {
+    filesystem: Arc<Filesystem>,
+    path: Arc<str>,
+    min_free: MinFree,
+    is_held: Arc<AtomicBool>,
+}
+
+impl RoomGuard {
+    /// Watches the filesystem of this path, or of the nearest ancestor that can be reached.
+    pub fn new(path: &Path, min_free: MinFree) -> Self {
+        Self {
+            filesystem: Arc::new(Filesystem::nearest(path)),
+            path: path.display().to_string().into(),
+            min_free,
+            is_held: Arc::default(),
+        }
+    }
+
+    /// How much room there is. A filesystem that cannot be asked does not keep images away.
+    pub fn room(&self) -> Option<Room> {
+        self.filesystem.read().ok()
+    }
+
+    /// Why no pull may start, if so. Once held, pulls start again only when some more than the floor is free.
+    pub fn holds(&self) -> Option<String> {
+        let room = self.room()?;
+        let was_held = self.is_held.load(Ordering::Relaxed);
+        let is_held = if was_held {
+            self.min_free.is_still_low(room.free, room.capacity)
+        } else {
+            self.min_free.is_low(room.free, room.capacity)
+        };
+        self.is_held.store(is_held, Ordering::Relaxed);
+        is_held.then(|| self.min_free.waiting(room.free, room.capacity, &self.path))
+    }
+
+    /// Why a running pull has to stop, if so.
+    pub fn crossed(&self) -> Option<String> {
+        let room = self.room()?;
+        let is_low = self.min_free.is_low(room.free, room.capacity);
+        is_low.then(|| self.min_free.stopped(room.free, room.capacity, &self.path))
+    }
+}

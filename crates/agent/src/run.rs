@@ -1,0 +1,230 @@
+//! The agent's loop: one task that hears everything, decides with the worklist, and carries the decision out. Nothing
+//! in here waits for a pull, a write or the disk: those are workers, and they answer by message.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _};
+use kube::Client;
+use kube::api::DynamicObject;
+use prewarm_api::kruise::FirstSyncStatus;
+use prewarm_clock::Clock;
+use prewarm_credentials::CredentialSource;
+use prewarm_plan::node::worklist::{Conditions, Outcome, Worklist};
+use prewarm_plan::node::{Bytes, Moment};
+use prewarm_runtime::{CallError, Runtime};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::info;
+
+use crate::check;
+use crate::config::Config;
+use crate::event::Events;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::reporter::{Reporter, Trouble};
+use crate::room::RoomGuard;
+use crate::watch::{Seen, follow};
+
+mod apply;
+mod hear;
+
+/// How many messages of workers wait for the loop. There are never many more workers than parallel pulls.
+const MAX_MESSAGES: usize = 256;
+/// How often a low disk is looked at again.
+const ROOM_INTERVAL: Duration = Duration::from_secs(10);
+/// How long the last report of a stopping agent may take.
+const LAST_REPORT: Duration = Duration::from_secs(5);
+
+/// Everything an agent needs from outside.
+pub struct Agent {
+    /// Its settings.
+    pub config: Config,
+    /// The Kubernetes API.
+    pub client: Client,
+    /// Where credentials come from.
+    pub credentials: Arc<dyn CredentialSource>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What people are told.
+    pub events: Events,
+    /// Whether it is of use, for the probes.
+    pub health: Health,
+}
+
+/// What the loop hears.
+enum Message {
+    Seen(Seen),
+    Found(Runtime, Option<RoomGuard>),
+    Progress(u64, Bytes),
+    Ended(u64, Outcome),
+    Written(Result<DynamicObject, Trouble>),
+    Removed,
+    Checked(Result<check::Findings, CallError>),
+    Stop,
+    Due,
+}
+
+/// Runs until `stop` ends: then no task begins, running pulls may end for a while, and the last state is reported.
+pub async fn run(agent: Agent, stop: impl Future<Output = ()>) {
+    let seen = follow(agent.client.clone(), &agent.config.node, agent.metrics.clone());
+    let (sender, messages) = mpsc::channel(MAX_MESSAGES);
+    let mut life = Loop::new(agent, sender);
+    life.find_runtime();
+    life.turn(Box::pin(seen), messages, stop).await;
+}
+
+struct Loop {
+    agent: Agent,
+    start: Instant,
+    worklist: Worklist,
+    reporter: Reporter,
+    runtime: Option<(Runtime, Option<RoomGuard>)>,
+    workers: BTreeMap<u64, Worker>,
+    watcher: Option<Worker>,
+    /// The runtime removed an image.
+    removed: Arc<Notify>,
+    sender: mpsc::Sender<Message>,
+    uid: Option<String>,
+    first_sync: Option<FirstSyncStatus>,
+    /// Until when a stopping agent waits for its pulls.
+    stop_at: Option<Duration>,
+    /// When to look at what is finished; never before there is a runtime.
+    check_at: Option<Duration>,
+    is_checking: bool,
+}
+
+/// A task that ends with whoever holds this.
+struct Worker(AbortHandle);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Loop {
+    fn new(agent: Agent, sender: mpsc::Sender<Message>) -> Self {
+        Self {
+            agent,
+            start: Instant::now(),
+            worklist: Worklist::default(),
+            reporter: Reporter::default(),
+            runtime: None,
+            workers: BTreeMap::new(),
+            watcher: None,
+            removed: Arc::default(),
+            sender,
+            uid: None,
+            first_sync: None,
+            stop_at: None,
+            check_at: None,
+            is_checking: false,
+        }
+    }
+
+    async fn turn(
+        &mut self,
+        mut seen: impl Stream<Item = Seen> + Unpin,
+        mut messages: mpsc::Receiver<Message>,
+        stop: impl Future<Output = ()>,
+    ) {
+        tokio::pin!(stop);
+        let removed = self.removed.clone();
+        let mut wake_at: Option<Duration> = None;
+        loop {
+            let is_stopping = self.stop_at.is_some();
+            let message = tokio::select! {
+                Some(message) = messages.recv() => message,
+                Some(seen) = seen.next() => Message::Seen(seen),
+                () = removed.notified() => Message::Removed,
+                () = &mut stop, if !is_stopping => Message::Stop,
+                () = sleep_until(self.start, wake_at) => Message::Due,
+            };
+            self.hear(message);
+            // What has arrived meanwhile belongs to the same decision.
+            while let Ok(message) = messages.try_recv() {
+                self.hear(message);
+            }
+            wake_at = self.pass();
+            if self.is_over() {
+                return self.leave(&mut messages).await;
+            }
+        }
+    }
+
+    /// One pass: decide, begin what is to begin, report what is worth it. Returns when to look again.
+    fn pass(&mut self) -> Option<Duration> {
+        let now = self.now();
+        self.check(now);
+        let conditions = self.conditions();
+        let decision = self.worklist.decide(&conditions, now);
+        let status = self.status(now);
+        let report_at = self.report(&status, now);
+        self.agent.metrics.queue(self.worklist.queued(), self.worklist.running());
+        let room_at = conditions.no_room.is_some().then(|| now.elapsed + ROOM_INTERVAL);
+        let has_questions = check::Questions::of(&self.worklist).is_some() && !self.is_checking;
+        let check_at = self.check_at.filter(|_| has_questions && self.runtime.is_some());
+        let wake_at = [decision.wake_at, report_at, room_at, check_at, self.stop_at];
+        self.apply(decision);
+        wake_at.into_iter().flatten().min()
+    }
+
+    fn conditions(&self) -> Conditions {
+        let hold = match (&self.stop_at, &self.runtime) {
+            (Some(_), _) => Some("waits for the agent, which is being restarted".to_owned()),
+            (None, None) => Some("waits for the container runtime to answer".to_owned()),
+            (None, Some(_)) => None,
+        };
+        // The disk is only asked when there is something to start.
+        let room = self.guard().filter(|_| self.worklist.queued() > 0);
+        Conditions { parallel: self.agent.config.parallel, hold, no_room: room.and_then(RoomGuard::holds) }
+    }
+
+    /// What watches the disk, if there is anything to watch.
+    fn guard(&self) -> Option<&RoomGuard> {
+        self.runtime.as_ref()?.1.as_ref()
+    }
+
+    fn now(&self) -> Moment {
+        Moment { elapsed: self.start.elapsed(), wall: self.agent.clock.now() }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop_at.is_some_and(|at| self.worklist.running() == 0 || at <= self.start.elapsed())
+    }
+
+    /// Cancels what still runs and reports once more. A pull that is cut off here is no failure: it stays `Pulling`,
+    /// and the next agent goes on with it.
+    async fn leave(&mut self, messages: &mut mpsc::Receiver<Message>) {
+        self.cancel_all();
+        let last = async {
+            loop {
+                let now = self.now();
+                let status = self.status(now);
+                if self.reporter.is_settled(&status) {
+                    return;
+                }
+                let at = self.report(&status, now);
+                tokio::select! {
+                    Some(message) = messages.recv() => self.hear(message),
+                    () = sleep_until(self.start, at) => {}
+                }
+            }
+        };
+        if tokio::time::timeout(LAST_REPORT, last).await.is_err() {
+            info!("the last state could not be reported; the next agent will");
+        }
+    }
+}
+
+async fn sleep_until(start: Instant, at: Option<Duration>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(start + at).await,
+        None => std::future::pending().await,
+    }
+}

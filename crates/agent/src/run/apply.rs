@@ -1,0 +1,114 @@
+//! Carries decisions out: begins attempts, reports, looks for the runtime and after what is finished. Each is a task of
+//! its own that answers by message.
+
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::DynamicObject;
+use prewarm_api::kruise::{ImageFilesystem, NodeImageStatus};
+use prewarm_plan::node::worklist::{Decision, Start};
+use prewarm_plan::node::{Moment, report};
+use tracing::debug;
+
+use super::{Loop, Message, Worker};
+use crate::check;
+use crate::connection::connect;
+use crate::pull::{Tools, attempt};
+use crate::reporter::{Due, first_sync, write};
+use crate::room::RoomGuard;
+use crate::watch::api;
+
+impl Loop {
+    pub(super) fn apply(&mut self, decision: Decision) {
+        for ending in decision.endings {
+            self.tell(&ending);
+        }
+        for start in decision.starts {
+            self.begin(start);
+        }
+    }
+
+    fn begin(&mut self, start: Start) {
+        let Some((runtime, room)) = self.runtime.clone() else { return };
+        let tools = Tools { runtime, credentials: self.agent.credentials.clone(), room };
+        let sender = self.sender.clone();
+        let number = start.attempt;
+        debug!(attempt = number, image = %start.task.reference, "attempting");
+        let worker = tokio::spawn(async move {
+            // How far it is may get lost when much goes on; the next word says it too.
+            let progress = |bytes| drop(sender.try_send(Message::Progress(number, bytes)));
+            let outcome = attempt(&start, &tools, progress).await;
+            drop(sender.send(Message::Ended(number, outcome)).await);
+        });
+        self.workers.insert(number, Worker(worker.abort_handle()));
+    }
+
+    /// The whole status as it is now.
+    pub(super) fn status(&mut self, now: Moment) -> NodeImageStatus {
+        let room = self.guard().and_then(RoomGuard::room);
+        if let Some(room) = room {
+            self.agent.metrics.room(room.free, room.capacity);
+        }
+        let filesystem = room.map(|room| ImageFilesystem {
+            free_bytes: i64::try_from(room.free).unwrap_or(i64::MAX),
+            capacity_bytes: i64::try_from(room.capacity).unwrap_or(i64::MAX),
+        });
+        let states = self.worklist.states();
+        let status = report::bounded(report::build(&states, self.first_sync.clone(), filesystem));
+        if self.first_sync.is_none() && self.uid.is_some() && self.worklist.unfinished() == 0 {
+            self.first_sync = Some(first_sync(&status, now.wall));
+            return NodeImageStatus { first_sync_status: self.first_sync.clone(), ..status };
+        }
+        status
+    }
+
+    pub(super) fn report(&mut self, status: &NodeImageStatus, now: Moment) -> Option<Duration> {
+        match self.reporter.due(status, now.elapsed) {
+            Due::Never => None,
+            Due::At(at) => Some(at),
+            Due::Now(report) => {
+                let (api, node, sender) = (self.api(), self.agent.config.node.clone(), self.sender.clone());
+                tokio::spawn(async move {
+                    let result = write(api, node, report).await;
+                    drop(sender.send(Message::Written(result)).await);
+                });
+                None
+            }
+        }
+    }
+
+    fn api(&self) -> Api<DynamicObject> {
+        api(self.agent.client.clone())
+    }
+
+    /// Looks for the runtime in the background.
+    pub(super) fn find_runtime(&self) {
+        let (choice, min_free) = (self.agent.config.runtime.clone(), self.agent.config.min_free);
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            let runtime = connect(choice).await;
+            let path = runtime.image_filesystem().await.ok();
+            let room = path.map(|path| RoomGuard::new(&path, min_free));
+            drop(sender.send(Message::Found(runtime, room)).await);
+        });
+    }
+
+    /// Begins a look at what is finished, when it is time.
+    pub(super) fn check(&mut self, now: Moment) {
+        if self.is_checking || self.check_at.is_none_or(|at| at > now.elapsed) {
+            return;
+        }
+        self.check_at = Some(now.elapsed + check::INTERVAL);
+        let (Some((runtime, _)), Some(questions)) =
+            (self.runtime.clone(), check::Questions::of(&self.worklist))
+        else {
+            return;
+        };
+        self.is_checking = true;
+        let (credentials, sender) = (self.agent.credentials.clone(), self.sender.clone());
+        tokio::spawn(async move {
+            let answer = check::look(questions, runtime, credentials).await;
+            drop(sender.send(Message::Checked(answer)).await);
+        });
+    }
+}

@@ -1,0 +1,133 @@
+//! What a message means for the worklist. Choices are the worklist's; here it only learns what happened.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use prewarm_plan::node::Moment;
+use prewarm_plan::node::task::{self, Asked};
+use prewarm_plan::node::worklist::{Ending, Outcome, Worklist};
+use prewarm_runtime::{CallError, Runtime};
+use serde_json::Value;
+use tracing::{debug, info};
+
+use super::{Loop, Message, Worker};
+use crate::check;
+use crate::metrics::Target;
+use crate::room::RoomGuard;
+use crate::watch::Seen;
+
+impl Loop {
+    pub(super) fn hear(&mut self, message: Message) {
+        let now = self.now();
+        match message {
+            Message::Seen(Seen::Object(object)) => self.adopt(&object, now),
+            Message::Seen(Seen::Gone) => self.lose_object(now),
+            Message::Seen(Seen::Trouble) | Message::Due => {}
+            Message::Found(runtime, room) => self.use_runtime(runtime, room),
+            Message::Progress(attempt, bytes) => self.worklist.progressed(attempt, bytes),
+            Message::Ended(attempt, outcome) => self.end(attempt, outcome, now),
+            Message::Written(result) => {
+                self.agent.metrics.wrote_status(result.is_ok());
+                self.reporter.written(result, now.elapsed, rand::random());
+            }
+            Message::Removed => self.check_at = Some(now.elapsed),
+            Message::Checked(answer) => self.note(answer, now),
+            Message::Stop => {
+                info!(running = self.worklist.running(), "stopping");
+                self.stop_at = Some(now.elapsed + self.agent.config.drain);
+            }
+        }
+    }
+
+    fn adopt(&mut self, object: &DynamicObject, now: Moment) {
+        self.agent.health.synced();
+        if object.uid() != self.uid {
+            // A node that was made anew under its old name starts from what its own NodeImage says.
+            self.cancel_all();
+            self.worklist = Worklist::default();
+            self.uid = object.uid();
+            self.agent.events.regard(object.uid());
+            self.first_sync = None;
+        }
+        self.reporter.observe(object);
+        self.first_sync = self.reporter.first_sync().or(self.first_sync.take());
+        if object.metadata.deletion_timestamp.is_some() {
+            return;
+        }
+        let spec = object.data.get("spec").unwrap_or(&Value::Null);
+        let status = object.data.get("status").unwrap_or(&Value::Null);
+        let cancelled = self.worklist.adopt(task::read(spec), &task::reported(status), now);
+        self.cancel(cancelled);
+    }
+
+    fn lose_object(&mut self, now: Moment) {
+        self.agent.health.synced();
+        self.reporter.forget();
+        let cancelled = self.worklist.adopt(Asked::default(), &BTreeMap::new(), now);
+        self.cancel(cancelled);
+    }
+
+    /// Stops attempts whose task was withdrawn. Nothing failed, so nobody is told of a failure (kruise W27).
+    fn cancel(&mut self, attempts: Vec<u64>) {
+        for attempt in attempts {
+            if let Some(worker) = self.workers.remove(&attempt) {
+                debug!(attempt, "cancelled: it is no longer wanted");
+                drop(worker);
+                self.agent.metrics.cancelled();
+            }
+        }
+    }
+
+    pub(super) fn cancel_all(&mut self) {
+        let attempts = self.workers.keys().copied().collect();
+        self.cancel(attempts);
+    }
+
+    fn use_runtime(&mut self, runtime: Runtime, room: Option<RoomGuard>) {
+        self.agent.health.runtime(true);
+        let watcher = tokio::spawn(check::follow_removals(runtime.clone(), self.removed.clone()));
+        self.watcher = Some(Worker(watcher.abort_handle()));
+        self.runtime = Some((runtime, room));
+        self.check_at = Some(self.start.elapsed());
+    }
+
+    fn end(&mut self, attempt: u64, outcome: Outcome, now: Moment) {
+        self.workers.remove(&attempt);
+        if matches!(outcome, Outcome::Interrupted(_)) {
+            self.lose_runtime();
+        }
+        if let Some(ending) = self.worklist.ended(attempt, outcome, now, rand::random()) {
+            self.tell(&ending);
+        }
+    }
+
+    /// The runtime does not answer. That is nobody's failure; whoever wants it waits until it is found again.
+    fn lose_runtime(&mut self) {
+        if self.runtime.take().is_some() {
+            self.agent.metrics.reconnected(Target::Runtime);
+            self.agent.health.runtime(false);
+            self.find_runtime();
+        }
+    }
+
+    pub(super) fn tell(&self, ending: &Ending) {
+        self.agent.metrics.ended(ending);
+        self.agent.events.ended(ending);
+    }
+
+    fn note(&mut self, answer: Result<check::Findings, CallError>, now: Moment) {
+        self.is_checking = false;
+        let findings = match answer {
+            Ok(findings) => findings,
+            Err(error) if error.is_runtime_away() => return self.lose_runtime(),
+            Err(error) => return debug!(%error, "the images could not be listed"),
+        };
+        for (key, is_present) in findings.images {
+            self.worklist.noted(&key, is_present, now);
+        }
+        for (key, fingerprint) in findings.credentials {
+            self.worklist.credentials_are(&key, fingerprint);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! `prewarm agent`: the program on every node. This file reads its flags and builds its parts.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use clap::Args as ClapArgs;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use prewarm_agent::config::{Config, RuntimeChoice};
+use prewarm_agent::http::{self, Answers, Checks};
+use prewarm_agent::secrets::KubeSecrets;
+use prewarm_agent::{Agent, Health, Metrics, events, log, run as run_agent};
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_clock::MachineClock;
+use prewarm_credentials::plugin::DEFAULT_TIME_LIMIT;
+use prewarm_credentials::{Chain, CredentialSource, Plugins};
+use prewarm_plan::node::disk::MinFree;
+use prewarm_runtime::Endpoint;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::answer::{Answer, Exit};
+
+/// The most pulls that may run at once: beyond that, disks and registries suffer and nobody is served earlier.
+const MAX_PARALLEL: u64 = 64;
+
+/// Pull on this node what its NodeImage asks, and report
+///
+/// Runs on every node. It watches the NodeImage that has the node's name, pulls through the node's container runtime
+/// (CRI v1), and reports in the NodeImage's status.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+A private image that was pulled ahead can be run by any pod of that node, with or without credentials, unless the kubelet
+verifies them (imagePullCredentialsVerificationPolicy, Kubernetes 1.33 and newer).
+
+It ends with code 0 after SIGTERM or SIGINT, and with 2 if it could not start.")]
+pub struct Args {
+    /// The node to work for
+    #[arg(long, env = "NODE_NAME", value_name = "NAME", help_heading = "Node")]
+    node_name: String,
+    /// The runtime's socket, such as unix:///run/containerd/containerd.sock; searched for if not given
+    #[arg(long, env = "PREWARM_RUNTIME_ENDPOINT", value_name = "SOCKET", help_heading = "Node")]
+    runtime_endpoint: Option<String>,
+    /// Where the runtime's socket is searched for: containerd, CRI-O, cri-dockerd
+    #[arg(
+        long,
+        env = "PREWARM_RUNTIME_DIRECTORY",
+        value_name = "DIR",
+        default_value = "/run",
+        help_heading = "Node"
+    )]
+    runtime_directory: PathBuf,
+
+    /// How many pulls run at once
+    #[arg(long, env = "PREWARM_MAX_PARALLEL_PULLS", value_name = "N", default_value_t = 2, help_heading = "Pulling",
+          value_parser = clap::value_parser!(u64).range(1..=MAX_PARALLEL))]
+    max_parallel_pulls: u64,
+    /// Room that has to stay free where the images lie, as a share or an amount, such as 20% or 10GiB
+    #[arg(
+        long,
+        env = "PREWARM_MIN_FREE",
+        value_name = "ROOM",
+        default_value = "20%",
+        help_heading = "Pulling"
+    )]
+    min_free: MinFree,
+    /// How long running pulls may go on after SIGTERM
+    #[arg(long, env = "PREWARM_DRAIN", value_name = "TIME", default_value = "10s", help_heading = "Pulling",
+          value_parser = duration)]
+    drain: Duration,
+
+    /// The namespace of the Secrets that the agent may read
+    #[arg(long, env = "KRUISE_DAEMON_CONFIG_NS", value_name = "NAMESPACE", default_value = DEFAULT_CONFIG_NAMESPACE,
+          help_heading = "Credentials")]
+    config_namespace: String,
+    /// The kubelet's credential provider configuration
+    #[arg(
+        long,
+        env = "PREWARM_CREDENTIAL_PROVIDER_CONFIG",
+        value_name = "FILE",
+        help_heading = "Credentials",
+        requires = "image_credential_provider_bin_dir"
+    )]
+    image_credential_provider_config: Option<PathBuf>,
+    /// The directory of the credential providers
+    #[arg(
+        long,
+        env = "PREWARM_CREDENTIAL_PROVIDER_BIN_DIR",
+        value_name = "DIR",
+        help_heading = "Credentials"
+    )]
+    image_credential_provider_bin_dir: Option<PathBuf>,
+
+    /// The cluster's kubeconfig; otherwise KUBECONFIG, the pod's service account, or ~/.kube/config
+    #[arg(long, value_name = "FILE", help_heading = "Operation")]
+    kubeconfig: Option<PathBuf>,
+    /// Where /healthz, /readyz and /metrics are served
+    #[arg(
+        long,
+        env = "PREWARM_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:10221",
+        help_heading = "Operation"
+    )]
+    listen: SocketAddr,
+    /// How the log is written: human or json
+    #[arg(
+        long,
+        env = "PREWARM_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = "Operation"
+    )]
+    log_format: log::Format,
+    /// What is logged: error, warn, info, debug, trace, or filters such as prewarm_agent=debug
+    #[arg(
+        long,
+        env = "PREWARM_LOG",
+        value_name = "LEVEL",
+        default_value = "info",
+        help_heading = "Operation"
+    )]
+    log_level: String,
+}
+
+/// Runs until it is told to stop.
+pub fn run(args: &Args) -> anyhow::Result<Answer> {
+    log::start(args.log_format, &args.log_level)?;
+    // One thread: the agent waits far more than it works, and every thread costs memory on every node.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting up")?;
+    runtime.block_on(serve(args))?;
+    Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
+}
+
+async fn serve(args: &Args) -> anyhow::Result<()> {
+    let client = client(args.kubeconfig.as_deref()).await?;
+    let (metrics, health, clock) = (Metrics::new(), Health::default(), Arc::new(MachineClock));
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("listening on {}; choose another address with --listen", args.listen))?;
+    let answers = Answers { health: Checks::default(), readiness: health.checks(), metrics: metrics.clone() };
+    tokio::spawn(http::serve(listener, answers));
+    let (events, writer) = events(client.clone(), &args.node_name, clock.clone(), metrics.clone());
+    let writer = tokio::spawn(writer.run());
+    let agent = Agent {
+        config: config(args)?,
+        credentials: credentials(args, client.clone())?,
+        clock,
+        events,
+        client,
+        metrics,
+        health,
+    };
+    let stop = stop_signal()?;
+    run_agent(agent, stop).await;
+    // The agent is gone and with it the last sender, so the writer tells what is left and ends.
+    writer.await.context("writing the last events")
+}
+
+fn config(args: &Args) -> anyhow::Result<Config> {
+    let runtime = match &args.runtime_endpoint {
+        Some(text) => RuntimeChoice::Given(endpoint(text)?),
+        None => RuntimeChoice::In(args.runtime_directory.clone()),
+    };
+    Ok(Config {
+        node: args.node_name.clone(),
+        runtime,
+        parallel: usize::try_from(args.max_parallel_pulls)?,
+        min_free: args.min_free,
+        drain: args.drain,
+        config_namespace: args.config_namespace.clone(),
+    })
+}
+
+/// Takes `unix:///path` and plain paths.
+fn endpoint(text: &str) -> anyhow::Result<Endpoint> {
+    let path = text.strip_prefix("unix://").unwrap_or(text);
+    if !path.starts_with('/') {
+        return Err(anyhow!(
+            "--runtime-endpoint {text:?} is no unix socket; write it like unix:///run/containerd/containerd.sock"
+        ));
+    }
+    Ok(Endpoint::unix(Path::new(path)))
+}
+
+async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let config = match kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("using {}", path.display()))?
+        }
+        None => kube::Config::infer().await.context(
+            "finding the cluster: run in a pod with a service account, set KUBECONFIG, or give --kubeconfig",
+        )?,
+    };
+    Client::try_from(config).context("building the client of the cluster")
+}
+
+fn credentials(args: &Args, client: Client) -> anyhow::Result<Arc<dyn CredentialSource>> {
+    let secrets: Arc<dyn CredentialSource> =
+        Arc::new(KubeSecrets::new(client, args.config_namespace.clone()));
+    let mut sources = vec![secrets];
+    if let (Some(config), Some(directory)) =
+        (&args.image_credential_provider_config, &args.image_credential_provider_bin_dir)
+    {
+        let plugins = Plugins::load(config, directory, DEFAULT_TIME_LIMIT)
+            .context("loading the credential providers")?;
+        sources.push(Arc::new(plugins));
+    }
+    Ok(Arc::new(Chain::new(sources)))
+}
+
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: jiff::SignedDuration =
+        text.parse().map_err(|_| format!("{text:?} is no time; write it like 10s or 500ms"))?;
+    Duration::try_from(parsed).map_err(|_| "a time cannot be negative".to_owned())
+}
