@@ -1,5 +1,7 @@
 //! Which credentials of which Secrets an image is shown, and in which order.
 
+#![expect(clippy::unwrap_used, reason = "shared steps of tests may panic")]
+
 use std::collections::BTreeMap;
 
 use prewarm_api::reference::ImageRef;
@@ -139,7 +141,7 @@ fn host() -> impl Strategy<Value = String> {
 
 fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(prop_oneof![Just("x"), Just("y")], 0..3)
-        .prop_map(|words| words.iter().map(|word| format!("/{word}")).collect())
+        .prop_map(|words| words.iter().flat_map(|word| ["/", word]).collect())
 }
 
 /// Kubelet's rule in its plainest form, as a second opinion.

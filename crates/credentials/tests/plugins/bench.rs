@@ -31,7 +31,7 @@ impl Bench {
     }
 
     pub fn plugins(&self) -> Plugins {
-        self.plugins_within(Duration::from_secs(60))
+        self.plugins_within(Duration::from_mins(1))
     }
 
     pub fn plugins_within(&self, time_limit: Duration) -> Plugins {

@@ -1,8 +1,12 @@
 //! Credential provider plugins as real processes.
 
+#![expect(clippy::unwrap_used, reason = "shared steps of tests may panic")]
+
 mod bench;
 mod bounds;
 mod caching;
+
+use std::sync::Arc;
 
 use bench::{Bench, RESPONSE};
 use futures::future::{BoxFuture, FutureExt as _};
@@ -10,7 +14,6 @@ use prewarm_credentials::plugin::{DEFAULT_TIME_LIMIT, LoadError};
 use prewarm_credentials::{
     Chain, Credential, CredentialRequest, CredentialSource, Found, Plugins, SecretText,
 };
-use std::sync::Arc;
 
 fn credential(username: &str, password: &str) -> Credential {
     Credential {
