@@ -37,7 +37,7 @@ impl Filesystem {
             match statvfs(path) {
                 Ok(stat) => return Ok(room(&stat)),
                 Err(error) if [Errno::ACCESS, Errno::NOENT, Errno::NOTDIR].contains(&error) => {
-                    refusal = error
+                    refusal = error;
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -141,8 +141,8 @@ impl Writer {
         self.metrics.wrote_event(verdict == Verdict::Written);
         match verdict {
             Verdict::Written => self.ledger.wrote(&line, event.metadata.name, self.start.elapsed()),
-            Verdict::Anew => self.ledger.give_back(line, None, self.start.elapsed()),
-            Verdict::Later => self.ledger.give_back(line, Some(FAILURE_PAUSE), self.start.elapsed()),
+            Verdict::Anew => self.ledger.give_back(&line, None, self.start.elapsed()),
+            Verdict::Later => self.ledger.give_back(&line, Some(FAILURE_PAUSE), self.start.elapsed()),
             Verdict::Never => {
                 self.metrics.dropped_event();
                 self.ledger.wrote(&line, None, self.start.elapsed());
@@ -176,10 +176,7 @@ async fn write(client: &Client, line: &Line, event: &Event) -> Result<Event, kub
 }
 
 fn judge(answer: Result<Event, kube::Error>, event: &Event) -> Verdict {
-    let error = match answer {
-        Ok(_) => return Verdict::Written,
-        Err(error) => error,
-    };
+    let Err(error) = answer else { return Verdict::Written };
     let verdict = match &error {
         kube::Error::Api(status) if status.code == 404 && event.series.is_some() => return Verdict::Anew,
         kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429 => Verdict::Never,

@@ -47,18 +47,22 @@ pub struct Answers {
 
 /// Serves until the task is dropped or aborted.
 pub async fn serve(listener: TcpListener, answers: Answers) {
+    serve_within(listener, answers, HEADER_TIMEOUT).await;
+}
+
+async fn serve_within(listener: TcpListener, answers: Answers, header_timeout: Duration) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let answers = Arc::new(answers);
     let mut connections = tokio::task::JoinSet::new();
     loop {
-        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let Ok(place) = places.clone().acquire_owned().await else { return };
         // Ended connections are forgotten here, so that the set stays as small as the number of places.
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, _)) => {
                 let answers = answers.clone();
                 connections.spawn(async move {
-                    converse(stream, answers).await;
+                    converse(stream, answers, header_timeout).await;
                     drop(place);
                 });
             }
@@ -71,14 +75,14 @@ pub async fn serve(listener: TcpListener, answers: Answers) {
 }
 
 /// One request and its answer. Connections are not kept: probes and scrapes come seconds apart.
-async fn converse(stream: TcpStream, answers: Arc<Answers>) {
+async fn converse(stream: TcpStream, answers: Arc<Answers>, header_timeout: Duration) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = answer(request.method(), request.uri().path(), &answers);
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(header_timeout)
         .keep_alive(false)
         .max_buf_size(MOST_HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
@@ -111,8 +115,8 @@ fn verdict(checks: &Checks) -> Response<Full<Bytes>> {
     if failing.is_empty() {
         return text(StatusCode::OK, "ok");
     }
-    let lines: String = failing.iter().map(|(name, reason)| format!("{name}: {reason}\n")).collect();
-    text(StatusCode::INTERNAL_SERVER_ERROR, lines)
+    let lines: Vec<String> = failing.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    text(StatusCode::INTERNAL_SERVER_ERROR, lines.join("\n"))
 }
 
 fn metrics(metrics: &Metrics) -> Response<Full<Bytes>> {

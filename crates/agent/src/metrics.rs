@@ -169,7 +169,10 @@ impl Metrics {
     /// Everything as text (`application/openmetrics-text`).
     pub fn encode(&self) -> String {
         let mut text = String::new();
-        encode(&mut text, &self.inner.registry).expect("writing to a string cannot fail");
+        // Writing to a string cannot fail.
+        if encode(&mut text, &self.inner.registry).is_err() {
+            text.clear();
+        }
         text
     }
 }

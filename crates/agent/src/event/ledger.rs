@@ -142,12 +142,13 @@ impl Ledger {
     }
 
     /// The event could not be written: what it told is told later, or at once and as another event.
-    pub fn give_back(&mut self, event: Line, pause: Option<Duration>, now: Duration) {
+    pub fn give_back(&mut self, event: &Line, pause: Option<Duration>, now: Duration) {
         let Some(line) = self.lines.get_mut(&key(&event.about, event.reason)) else { return };
         line.happenings = line.happenings.saturating_add(event.happenings);
-        match pause {
-            Some(pause) => line.open_at = now.saturating_add(pause),
-            None => (line.written, line.is_same) = (None, false),
+        if let Some(pause) = pause {
+            line.open_at = now.saturating_add(pause);
+        } else {
+            (line.written, line.is_same) = (None, false);
         }
     }
 
