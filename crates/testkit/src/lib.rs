@@ -21,4 +21,4 @@ mod pki;
 pub use api_server::ApiServer;
 pub use node::{Disk, Node, Runtime};
 pub use process::Process;
-pub use registry::Registry;
+pub use registry::{FaultProxy, Registry};

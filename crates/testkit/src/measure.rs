@@ -25,6 +25,11 @@ pub fn resident_mib(pid: u32) -> anyhow::Result<f64> {
     status_field(pid, "VmRSS:").map(|kib| kib / 1024.0)
 }
 
+/// The most memory a process ever had resident, in MiB.
+pub fn peak_mib(pid: u32) -> anyhow::Result<f64> {
+    status_field(pid, "VmHWM:").map(|kib| kib / 1024.0)
+}
+
 /// How often the first thread of a process went to sleep and was woken up.
 pub fn wake_ups(pid: u32) -> anyhow::Result<f64> {
     status_field(pid, "voluntary_ctxt_switches:")

@@ -1,5 +1,11 @@
 //! A real registry on the bed's bridge, for generated images.
 
+mod body;
+pub mod fault;
+mod login;
+mod proxy;
+mod serve;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -10,6 +16,9 @@ use http::header::{CONTENT_TYPE, LOCATION};
 use http::{Method, Request, StatusCode};
 use prewarm_bed::inside::{self, BRIDGE_ADDRESS};
 use prewarm_bed::programs;
+
+pub use login::Challenge;
+pub use proxy::FaultProxy;
 
 use crate::http::{Answer, send};
 use crate::image::{Artifact, Blob, Manifest};

@@ -82,6 +82,12 @@ struct Version {
 #[derive(Clone, PartialEq, Message)]
 struct Nothing {}
 
+impl Credentials {
+    pub fn new(user: &str, password: &str) -> Self {
+        Self { user: user.to_owned(), password: password.to_owned() }
+    }
+}
+
 impl fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
