@@ -56,14 +56,26 @@ fn message(request: &PullRequest) -> PullImageRequest {
     }
 }
 
-/// The server's address goes along, because the runtime then withholds the credential from any other host.
+/// The server's address goes along, because the runtime then withholds the credential from any other host, a mirror
+/// for example.
 fn auth(credential: &Credential) -> AuthConfig {
     AuthConfig {
         username: credential.username.clone(),
         password: credential.password.reveal().to_owned(),
-        server_address: credential.server_address.clone(),
+        server_address: server_url(&credential.server_address),
         identity_token: credential.identity_token.reveal().to_owned(),
         registry_token: credential.registry_token.reveal().to_owned(),
+    }
+}
+
+/// The host as an address. containerd compares the address' host with the one that it asks; of a bare name it reads no
+/// host, and with a port it fails. The public registry answers under another name than its images have.
+fn server_url(host: &str) -> String {
+    match host {
+        "" => String::new(),
+        "docker.io" | "index.docker.io" => "https://registry-1.docker.io".into(),
+        host if host.contains("://") => host.into(),
+        host => format!("https://{host}"),
     }
 }
 
@@ -92,5 +104,18 @@ mod tests {
         assert!(
             printed.contains("reg.example") && !printed.contains("hunter2") && !printed.contains("robot")
         );
+    }
+
+    #[test]
+    fn a_credential_is_bound_to_the_address_that_the_runtime_asks() {
+        for (host, address) in [
+            ("reg.example", "https://reg.example"),
+            ("reg.example:5000", "https://reg.example:5000"),
+            ("http://reg.example", "http://reg.example"),
+            ("docker.io", "https://registry-1.docker.io"),
+            ("", ""),
+        ] {
+            assert_eq!(server_url(host), address);
+        }
     }
 }

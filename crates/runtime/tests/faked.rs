@@ -66,7 +66,7 @@ async fn every_pull_is_written_down_with_what_it_brought() {
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].reference, "reg.example/a:1");
     assert_eq!(calls[0].username.as_deref(), Some("robot"));
-    assert_eq!(calls[0].server_address.as_deref(), Some("reg.example"));
+    assert_eq!(calls[0].server_address.as_deref(), Some("https://reg.example"));
     assert_eq!(calls[0].labels, BTreeMap::from([("app".into(), "shop".into())]));
     let annotations =
         BTreeMap::from([("why".into(), "test".into()), (PULLING_BY_ANNOTATION.into(), PULLING_BY.into())]);

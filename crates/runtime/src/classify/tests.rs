@@ -203,6 +203,42 @@ const TEXTS: &[(Code, &str, FailureClass)] = &[
     (Code::DeadlineExceeded, "context deadline exceeded", TimedOut),
     (Code::DeadlineExceeded, "stream terminated by RST_STREAM with error code: CANCEL", TimedOut),
     (Code::Unknown, "context deadline exceeded", TimedOut),
+    // As they came from the real programs on real faults.
+    (
+        Code::NotFound,
+        "get image config descriptor: no match for platform in manifest sha256:0da77ed1: not found",
+        NoPlatform,
+    ),
+    (
+        Code::Unknown,
+        "choosing an image from manifest list docker://faulty.example/shop/foreign:v1: no image found in image index for architecture \"amd64\", variant \"\", OS \"linux\"",
+        NoPlatform,
+    ),
+    (
+        Code::Unknown,
+        "writing blob: storing blob to file \"/var/tmp/container_images_storage3261743886/1\": happened during read: (heuristic tuning data: total 2000 @1161.999 ms, last retry 1000 @51.053 ms, last progress @ 51.042 ms): unexpected EOF",
+        Corrupt,
+    ),
+    (
+        Code::Unknown,
+        "writing blob: storing blob to file \"/var/tmp/container_images_storage205625/1\": happened during read: Digest did not match, expected sha256:346c, got sha256:8c36",
+        Corrupt,
+    ),
+    (
+        Code::Unknown,
+        "dial tcp: lookup no-such-host.example on 127.0.0.1:53: read udp 127.0.0.1:49689->127.0.0.1:53: read: connection refused",
+        Unreachable,
+    ),
+    (
+        Code::Unknown,
+        "failed to do request: Head \"https://10.77.0.1:35831/v2/shop/web/manifests/v1?ns=plain.example\": http: server gave HTTP response to HTTPS client",
+        Tls,
+    ),
+    (
+        Code::Unknown,
+        "unable to try pulling possible OCI artifact: build image source: reading manifest v1 in 10.77.0.1:34713/shop/web: toomanyrequests: the bed answers 429 Too Many Requests",
+        RateLimited,
+    ),
     // Nothing that is known.
     (Code::Cancelled, "context canceled", Unknown),
     (Code::Unknown, "SignatureValidationFailed: Source image rejected: policy", Unknown),
