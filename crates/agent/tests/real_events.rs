@@ -1,0 +1,89 @@
+//! A real API server takes the agent's events, which it checks more strictly than the embedded one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
+use prewarm_agent::{Events, Metrics, events};
+use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
+use prewarm_clock::MachineClock;
+use prewarm_plan::node::task;
+use prewarm_plan::node::worklist::Ending;
+use prewarm_testkit::{ApiServer, real_tests, wait};
+use serde_json::json;
+
+real_tests! {
+    events_with_the_longest_names_and_texts_are_taken,
+    a_failure_that_repeats_counts_its_event_up,
+}
+
+fn ending(namespace: &str, job: &str, message: &str) -> anyhow::Result<Ending> {
+    let owner = json!({
+        "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob",
+        "namespace": namespace, "name": job, "uid": "0a1b2c3d",
+    });
+    let entry =
+        json!({ "tag": "v1", "pullPolicy": { "ttlSecondsAfterFinished": 1 }, "ownerReferences": [owner] });
+    let spec = json!({ "images": { "registry.example/web": { "tags": [entry] } } });
+    let task = task::read(&spec).tasks.into_values().next().context("the spec has one task")?;
+    let status = ImageTagStatus {
+        phase: PullPhase::Failed,
+        failure_class: Some(FailureClass::NotFound),
+        message: Some(message.to_owned()),
+        ..ImageTagStatus::default()
+    };
+    Ok(Ending { task, status, took: Duration::from_secs(1), was_present: false })
+}
+
+/// An agent's events on a node, and their writer at work.
+fn start(server: &ApiServer, node: &str) -> anyhow::Result<(Events, tokio::task::JoinHandle<()>)> {
+    let (events, writer) = events(server.client()?, node, Arc::new(MachineClock), Metrics::new());
+    events.regard(Some("4e5f6a7b".to_owned()));
+    Ok((events, tokio::spawn(writer.run())))
+}
+
+async fn listed(api: &Api<Event>, node: &str) -> anyhow::Result<Vec<Event>> {
+    let mut events = api.list(&ListParams::default()).await?.items;
+    events.retain(|event| {
+        event.reporting_instance.as_deref().is_some_and(|instance| node.starts_with(instance))
+    });
+    Ok(events)
+}
+
+async fn events_with_the_longest_names_and_texts_are_taken() -> anyhow::Result<()> {
+    let server = ApiServer::shared().await?;
+    let namespace = server.namespace().await?;
+    let (node, job) = (format!("n{}", "o".repeat(252)), format!("{}.job", "j".repeat(249)));
+    let (events, writer) = start(server, &node)?;
+    events.ended(&ending(&namespace, &job, &"ü".repeat(3000))?);
+    drop(events);
+    writer.await?;
+    for namespace in ["default", &namespace] {
+        let told = listed(&Api::namespaced(server.client()?, namespace), &node).await?;
+        ensure!(told.len() == 1, "{namespace}: {told:?}");
+        ensure!(told[0].note.as_ref().is_some_and(|note| note.len() > 1000), "{told:?}");
+    }
+    Ok(())
+}
+
+async fn a_failure_that_repeats_counts_its_event_up() -> anyhow::Result<()> {
+    let server = ApiServer::shared().await?;
+    let namespace = server.namespace().await?;
+    let api = Api::<Event>::namespaced(server.client()?, &namespace);
+    let (events, writer) = start(server, "node-of-repeats")?;
+    let ending = ending(&namespace, "warm", "cannot pull web:v1")?;
+    events.ended(&ending);
+    let first = async || Ok(listed(&api, "node-of-repeats").await?.pop());
+    wait::until("the first event", first).await?;
+    events.ended(&ending);
+    events.ended(&ending);
+    drop(events);
+    writer.await?;
+    let told = listed(&api, "node-of-repeats").await?;
+    let counts: Vec<_> = told.iter().map(|event| event.series.as_ref().map(|series| series.count)).collect();
+    ensure!(counts == [Some(3)], "{told:?}");
+    Ok(())
+}
