@@ -61,8 +61,8 @@ impl State {
     /// Serves a kind from now on; objects that are already there stay.
     pub fn add_resource(&mut self, resource: Resource) {
         if self.shelves.find(&resource.group, &resource.plural).is_none() {
-            let shelf = Shelf::new(&self.options, self.revision);
-            self.shelves.insert(&resource.group, &resource.plural, shelf);
+            let empty = Shelf::new(&self.options, self.revision);
+            self.shelves.insert(&resource.group, &resource.plural, empty);
         }
         self.resources.insert(Arc::new(resource));
         self.documents.clear();

@@ -12,9 +12,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use prewarm_embedded::{Options, ServeError, Server, Serving, TokioClock};
+use prewarm_embedded::faults::{Action, Faults, ScriptedFault};
+use prewarm_embedded::{Limits, Options, ServeError, Server, Serving, TokioClock};
 use serde_json::json;
 use tokio::net::TcpListener;
+use tower::Layer as _;
 
 async fn serve() -> (Server, Serving) {
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
@@ -87,6 +89,28 @@ async fn the_kubeconfig_file_is_readable_by_its_owner_only_even_if_there_was_an_
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), serving.kubeconfig());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[tokio::test]
+async fn what_goes_wrong_goes_wrong_for_clients_on_the_socket_too() {
+    let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
+    let faults = Faults::scripted(vec![
+        ScriptedFault::at(1, Action::Refused),
+        ScriptedFault::at(2, Action::AnswerLost),
+    ]);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let serving = prewarm_embedded::serve(faults.layer(server), listener, Limits::default()).unwrap();
+    let maps = Api::<ConfigMap>::default_namespaced(client(&serving.kubeconfig()).await);
+    for _ in 0..2 {
+        let broken = maps.create(&PostParams::default(), &map("one")).await;
+        assert!(matches!(broken, Err(kube::Error::HyperError(_) | kube::Error::Service(_))), "{broken:?}");
+    }
+    let taken = maps.create(&PostParams::default(), &map("one")).await;
+    assert!(
+        matches!(taken, Err(kube::Error::Api(status)) if status.code == 409),
+        "the second one was stored"
+    );
+    assert_eq!(faults.writes(), 1);
 }
 
 #[tokio::test]

@@ -7,7 +7,6 @@ mod strategic;
 use serde_json::Value;
 
 use bounds::Failure;
-pub(super) use bounds::MAX_DEPTH;
 
 use super::decode::{self, Decoded};
 use crate::refusal::Refusal;
@@ -94,11 +93,6 @@ pub(super) fn json(request: &Whole) -> Result<Decoded, Refusal> {
         }
         Refusal::bad_request(format!("the body of the request is not JSON: {error}"))
     })?;
-    check_depth(&decoded.value)?;
-    Ok(decoded)
-}
-
-/// Refuses what is nested so deeply that its readers would stop.
-pub(super) fn check_depth(value: &Value) -> Result<(), Refusal> {
-    if bounds::is_deeper_than(value, MAX_DEPTH) { Err(bounds::too_deep()) } else { Ok(()) }
+    let is_too_deep = bounds::is_deeper_than(&decoded.value, bounds::MAX_DEPTH);
+    if is_too_deep { Err(bounds::too_deep()) } else { Ok(decoded) }
 }

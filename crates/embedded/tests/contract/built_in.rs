@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use serde_json::{Value, json};
 
-use super::world::{World, causes, same};
+use super::world::{World, causes, map, same};
 use super::{Case, cases};
 
 pub fn cases() -> Vec<Case> {
@@ -28,12 +28,17 @@ pub fn cases() -> Vec<Case> {
         a_service_account_is_stored,
         a_controller_revision_is_stored_whole,
         an_admission_policy_is_stored,
-        an_empty_map_of_data_is_left_out;
+        an_empty_map_of_data_is_left_out,
+        a_config_map_that_is_immutable_keeps_its_data,
+        a_secret_that_is_immutable_keeps_its_data,
+        a_secret_keeps_its_type;
         differing: [
             a_config_map_with_a_number_is_refused =>
                 "the embedded API has no schemas of built-in kinds and does not look at their values",
+                "got 201";
             a_deployment_gets_the_defaults_of_its_kind =>
                 "the embedded API fills in only those defaults of built-in kinds that our programs read",
+                "found null";
         ]
     ]
 }
@@ -52,6 +57,46 @@ async fn a_secret_stores_texts_encoded(world: World) -> anyhow::Result<()> {
     same(created["data"].clone(), json!({ "user": "bWU=", "empty": "" }))?;
     ensure!(created.get("stringData").is_none(), "{created}");
     Ok(())
+}
+
+/// Makes an immutable object and tries to change it in every way.
+async fn keeps_its_data(world: &World, path: &str, object: &Value, value: &str) -> anyhow::Result<()> {
+    let made = world.post(&world.core(path), object).await?.ok(201)?;
+    let one = world.core(&format!("{path}/one"));
+    let changes = [
+        (json!({ "data": { "a": value } }), vec!["data FieldValueForbidden"]),
+        (json!({ "data": { "b": value } }), vec!["data FieldValueForbidden"]),
+        (json!({ "immutable": false }), vec!["immutable FieldValueForbidden"]),
+        (json!({ "immutable": null }), vec!["immutable FieldValueForbidden"]),
+        (
+            json!({ "immutable": null, "data": null }),
+            vec!["immutable FieldValueForbidden", "data FieldValueForbidden"],
+        ),
+    ];
+    for (change, wanted) in changes {
+        let status = world.merge(&one, &change).await?.refused(422, "Invalid")?;
+        same(causes(&status), wanted)?;
+    }
+    let labelled = world.merge(&one, &json!({ "metadata": { "labels": { "a": "b" } } })).await?.ok(200)?;
+    same(labelled["data"].clone(), made["data"].clone())
+}
+
+async fn a_config_map_that_is_immutable_keeps_its_data(world: World) -> anyhow::Result<()> {
+    let mut object = map("one");
+    object["immutable"] = true.into();
+    keeps_its_data(&world, "configmaps", &object, "2").await
+}
+
+async fn a_secret_that_is_immutable_keeps_its_data(world: World) -> anyhow::Result<()> {
+    let object = secret(&json!({ "data": { "a": "YQ==" }, "immutable": true }));
+    keeps_its_data(&world, "secrets", &object, "Yg==").await
+}
+
+async fn a_secret_keeps_its_type(world: World) -> anyhow::Result<()> {
+    let mut object = world.post(&world.core("secrets"), &secret(&json!({}))).await?.ok(201)?;
+    object["type"] = "example.com/other".into();
+    let status = world.put(&world.core("secrets/one"), &object).await?.refused(422, "Invalid")?;
+    same(causes(&status), vec!["type FieldValueInvalid"])
 }
 
 async fn a_text_of_a_secret_wins_over_its_data(world: World) -> anyhow::Result<()> {

@@ -16,6 +16,8 @@ pub fn cases() -> Vec<Case> {
         a_part_that_a_kind_does_not_have_is_not_found,
         a_namespaced_path_of_a_kind_of_the_cluster_is_not_found,
         an_object_is_not_created_at_the_path_of_another,
+        a_custom_object_is_created_from_its_body_at_any_path,
+        an_object_may_come_as_yaml,
         an_object_is_not_created_across_namespaces,
         a_whole_list_is_not_replaced,
         a_body_that_is_no_json_is_refused,
@@ -91,6 +93,33 @@ async fn a_namespaced_path_of_a_kind_of_the_cluster_is_not_found(world: World) -
 async fn an_object_is_not_created_at_the_path_of_another(world: World) -> anyhow::Result<()> {
     let answer = world.post(&world.core("configmaps/one"), &map("one")).await?;
     answer.refused(405, "MethodNotAllowed")?;
+    Ok(())
+}
+
+async fn a_custom_object_is_created_from_its_body_at_any_path(world: World) -> anyhow::Result<()> {
+    let created = world.post(&world.widgets("/one"), &widget("two", titled())).await?.ok(201)?;
+    same(created["metadata"]["name"].clone(), "two")?;
+    world.get(&world.widgets("/one")).await?.refused(404, "NotFound")?;
+    world
+        .post(&world.widgets("/two/status"), &widget("two", titled()))
+        .await?
+        .refused(405, "MethodNotAllowed")?;
+    Ok(())
+}
+
+async fn an_object_may_come_as_yaml(world: World) -> anyhow::Result<()> {
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\n  labels: {a: b}\ndata:\n  text: |\n    x: 1\n";
+    let path = world.core("configmaps");
+    let created = world.send("POST", &path, "application/yaml", text.into()).await?.ok(201)?;
+    same(created["data"].clone(), json!({ "text": "x: 1\n" }))?;
+    same(created["metadata"]["labels"].clone(), json!({ "a": "b" }))?;
+    let text = "apiVersion: contract.example.com/v1beta1\nkind: Widget\nmetadata:\n  name: one\nspec:\n  title: plain\n";
+    let path = world.widgets("");
+    let created = world.send("POST", &path, "application/yaml", text.into()).await?.ok(201)?;
+    same(created["spec"]["title"].clone(), "plain")?;
+    for text in ["a: [", "- 1", "\"text\""] {
+        world.send("POST", &path, "application/yaml", text.into()).await?.refused(400, "BadRequest")?;
+    }
     Ok(())
 }
 

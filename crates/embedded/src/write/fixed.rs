@@ -1,0 +1,36 @@
+//! What may not change once an object of a built-in kind is there: only the rules that our programs can meet.
+
+use serde_json::Value;
+
+use super::metadata::immutable;
+use crate::refusal::Cause;
+use crate::resource::Resource;
+
+/// What a write changes although it may not.
+pub(super) fn check(resource: &Resource, object: &Value, old: &Value) -> Vec<Cause> {
+    let is_secret = resource.kind == "Secret";
+    if resource.is_custom || !resource.group.is_empty() || !(is_secret || resource.kind == "ConfigMap") {
+        return Vec::new();
+    }
+    let mut causes = Vec::new();
+    if is_secret && object["type"] != old["type"] {
+        causes.push(immutable("type", &object["type"]));
+    }
+    if old["immutable"] != true {
+        return causes;
+    }
+    if object["immutable"] != true {
+        causes.push(forbidden("immutable"));
+    }
+    let changed = ["data", "binaryData"].into_iter().filter(|field| object[*field] != old[*field]);
+    causes.extend(changed.map(forbidden));
+    causes
+}
+
+fn forbidden(field: &str) -> Cause {
+    Cause {
+        reason: "FieldValueForbidden".to_owned(),
+        message: "Forbidden: field is immutable when `immutable` is set".to_owned(),
+        field: field.to_owned(),
+    }
+}
