@@ -16,6 +16,7 @@ pub mod kruise;
 pub mod names;
 pub mod ofen;
 pub mod path;
+pub mod permission;
 pub mod reference;
 pub mod reference_object;
 pub mod rule;

@@ -1,0 +1,25 @@
+//! The shipped roles and the shipped policy on a real API server: what an agent may do, and all that it may not.
+
+#[path = "real_permissions/cluster.rs"]
+mod cluster;
+#[path = "real_admission/install.rs"]
+mod install;
+#[path = "real_permissions/policy.rs"]
+mod policy;
+#[path = "real_permissions/roles.rs"]
+mod roles;
+
+use policy::{a_token_that_names_no_node_writes_no_status, an_agent_writes_the_status_of_its_own_node_only};
+use prewarm_testkit::real_tests;
+use roles::{
+    the_agent_may_do_what_the_table_says_and_nothing_else,
+    the_agent_reads_secrets_of_the_config_namespace_only, the_daemon_set_is_taken_with_its_settings,
+};
+
+real_tests! {
+    the_agent_may_do_what_the_table_says_and_nothing_else,
+    the_agent_reads_secrets_of_the_config_namespace_only,
+    the_daemon_set_is_taken_with_its_settings,
+    an_agent_writes_the_status_of_its_own_node_only,
+    a_token_that_names_no_node_writes_no_status,
+}

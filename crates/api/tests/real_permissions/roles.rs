@@ -1,0 +1,173 @@
+//! The roles, asked for everything that the server serves.
+
+use std::collections::BTreeSet;
+
+use anyhow::ensure;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client};
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_api::permission::{AGENT, SYSTEM_NAMESPACE, Scope};
+use serde_json::json;
+
+use crate::cluster::{self, refusal};
+
+const VERBS: [&str; 13] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "bind",
+    "escalate",
+    "impersonate",
+    "approve",
+    "sign",
+];
+/// What every account may do by Kubernetes' own roles: ask about itself.
+const FOR_EVERYBODY: [(&str, &str); 3] = [
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+];
+/// Questions that are asked at the same time.
+const AT_ONCE: usize = 32;
+
+/// Namespace (empty: all), group, resource with subresource, verb.
+type Right = (&'static str, String, String, &'static str);
+
+pub async fn the_agent_may_do_what_the_table_says_and_nothing_else() -> anyhow::Result<()> {
+    let server = cluster::start().await?;
+    let client = server.client()?;
+    let resources = resources(&client).await?;
+    ensure!(resources.len() > 60, "the server serves {} resources", resources.len());
+    let namespaces = ["", DEFAULT_CONFIG_NAMESPACE, SYSTEM_NAMESPACE];
+    let questions = namespaces.into_iter().flat_map(|namespace| {
+        let of = move |(group, resource): &(String, String)| {
+            VERBS.map(|verb| (namespace, group.clone(), resource.clone(), verb))
+        };
+        resources.iter().flat_map(of).collect::<Vec<_>>()
+    });
+    let granted: BTreeSet<Right> = stream::iter(questions)
+        .map(|right| is_granted(&client, right))
+        .buffer_unordered(AT_ONCE)
+        .try_filter_map(async |(right, granted)| Ok(granted.then_some(right)))
+        .try_collect()
+        .await?;
+    let expected = expected(&namespaces);
+    let (surplus, missing): (Vec<_>, Vec<_>) =
+        (granted.difference(&expected).collect(), expected.difference(&granted).collect());
+    ensure!(surplus.is_empty() && missing.is_empty(), "too much: {surplus:?}; missing: {missing:?}");
+    Ok(())
+}
+
+fn expected(namespaces: &[&'static str]) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for namespace in namespaces {
+        for permission in AGENT.permissions {
+            if permission.scope == Scope::Cluster || *namespace == DEFAULT_CONFIG_NAMESPACE {
+                let right = |verb: &&'static str| {
+                    (*namespace, permission.group.to_owned(), permission.resource.to_owned(), *verb)
+                };
+                rights.extend(permission.verbs.iter().map(right));
+            }
+        }
+        let own =
+            FOR_EVERYBODY.map(|(group, resource)| (*namespace, group.into(), resource.into(), "create"));
+        rights.extend(own);
+    }
+    rights
+}
+
+/// Group and name of everything that the server serves, subresources included.
+async fn resources(client: &Client) -> anyhow::Result<BTreeSet<(String, String)>> {
+    let core = client.list_core_api_resources("v1").await?;
+    let mut found: BTreeSet<_> = core.resources.into_iter().map(|one| (String::new(), one.name)).collect();
+    for group in client.list_api_groups().await?.groups {
+        for version in &group.versions {
+            let list = client.list_api_group_resources(&version.group_version).await?;
+            found.extend(list.resources.into_iter().map(|one| (group.name.clone(), one.name)));
+        }
+    }
+    Ok(found)
+}
+
+async fn is_granted(client: &Client, right: Right) -> anyhow::Result<(Right, bool)> {
+    let (namespace, group, resource, verb) = &right;
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(AGENT.user()),
+            groups: Some(
+                [
+                    "system:serviceaccounts",
+                    &format!("system:serviceaccounts:{SYSTEM_NAMESPACE}"),
+                    "system:authenticated",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
+            ),
+            resource_attributes: Some(ResourceAttributes {
+                namespace: Some((*namespace).to_owned()),
+                group: Some(group.clone()),
+                resource: Some(resource.to_owned()),
+                subresource: Some(subresource.to_owned()),
+                verb: Some((*verb).to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let answer =
+        Api::<SubjectAccessReview>::all(client.clone()).create(&PostParams::default(), &review).await?;
+    Ok((right, answer.status.is_some_and(|status| status.allowed)))
+}
+
+pub async fn the_agent_reads_secrets_of_the_config_namespace_only() -> anyhow::Result<()> {
+    let server = cluster::start().await?;
+    for namespace in [DEFAULT_CONFIG_NAMESPACE, "default"] {
+        let secrets = Api::<Secret>::namespaced(server.client()?, namespace);
+        cluster::create(&secrets, json!({"metadata": {"name": "pull"}})).await?;
+    }
+    let agent = server.client_of_service_account(SYSTEM_NAMESPACE, AGENT.name).await?;
+    let shared = Api::<Secret>::namespaced(agent.clone(), DEFAULT_CONFIG_NAMESPACE);
+    shared.get("pull").await?;
+    let listed = refusal(shared.list(&ListParams::default()).await);
+    ensure!(listed.as_ref().is_some_and(|(code, _)| *code == 403), "{listed:?}");
+    let elsewhere = refusal(Api::<Secret>::namespaced(agent, "default").get("pull").await);
+    ensure!(elsewhere.as_ref().is_some_and(|(code, _)| *code == 403), "{elsewhere:?}");
+    Ok(())
+}
+
+pub async fn the_daemon_set_is_taken_with_its_settings() -> anyhow::Result<()> {
+    let server = cluster::start().await?;
+    let set = Api::<DaemonSet>::namespaced(server.client()?, SYSTEM_NAMESPACE).get(AGENT.name).await?;
+    let pod = serde_json::to_value(set.spec.map(|spec| spec.template.spec))?;
+    let container = &pod["containers"][0];
+    for (found, expected) in [
+        (&pod["securityContext"]["runAsUser"], json!(65532)),
+        (&pod["securityContext"]["supplementalGroups"], json!([0])),
+        (&pod["securityContext"]["seccompProfile"]["type"], json!("RuntimeDefault")),
+        (&pod["automountServiceAccountToken"], json!(false)),
+        (&pod["hostNetwork"], json!(null)),
+        (&pod["tolerations"], json!([{"operator": "Exists"}])),
+        (&container["securityContext"]["capabilities"], json!({"drop": ["ALL"]})),
+        (&container["securityContext"]["allowPrivilegeEscalation"], json!(false)),
+        (&container["securityContext"]["readOnlyRootFilesystem"], json!(true)),
+        (&container["image"], json!(concat!("ghcr.io/prewarm/prewarm:", env!("CARGO_PKG_VERSION")))),
+        (&container["env"][0]["valueFrom"]["fieldRef"]["fieldPath"], json!("spec.nodeName")),
+    ] {
+        ensure!(*found == expected, "{found} instead of {expected}");
+    }
+    let host_paths =
+        pod["volumes"].as_array().into_iter().flatten().filter(|volume| !volume["hostPath"].is_null());
+    ensure!(host_paths.count() == 1, "the socket's directory is all of the host that the agent sees");
+    Ok(())
+}
