@@ -14,11 +14,17 @@ struct Bench {
 }
 
 /// Each is a bench target of its name.
-const BENCHES: [Bench; 2] = [
+const BENCHES: [Bench; 3] = [
     Bench {
         name: "admission",
         package: "prewarm-api",
         shows: "what our rules cost the API server",
+        is_real: true,
+    },
+    Bench {
+        name: "agent",
+        package: "prewarm",
+        shows: "what the agent costs and how fast it is",
         is_real: true,
     },
     Bench {

@@ -30,6 +30,11 @@ pub fn peak_mib(pid: u32) -> anyhow::Result<f64> {
     status_field(pid, "VmHWM:").map(|kib| kib / 1024.0)
 }
 
+/// The most memory that a process ever had resident, in MiB.
+pub fn peak_resident_mib(pid: u32) -> anyhow::Result<f64> {
+    status_field(pid, "VmHWM:").map(|kib| kib / 1024.0)
+}
+
 /// How often the first thread of a process went to sleep and was woken up.
 pub fn wake_ups(pid: u32) -> anyhow::Result<f64> {
     status_field(pid, "voluntary_ctxt_switches:")
@@ -52,6 +57,7 @@ mod tests {
     fn this_process_uses_time_and_memory() {
         let pid = std::process::id();
         assert!(resident_mib(pid).unwrap() > 0.5);
+        assert!(peak_resident_mib(pid).unwrap() >= resident_mib(pid).unwrap());
         assert!(cpu_seconds(pid).unwrap() >= 0.0 && wake_ups(pid).unwrap() >= 0.0);
     }
 }

@@ -7,6 +7,8 @@ mod crio;
 mod disk;
 mod link;
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,9 +21,15 @@ pub use disk::Disk;
 use crate::process::Process;
 use crate::registry::{Registry, Upstream};
 use crate::wait;
-use cri::Cri;
+pub use cri::Cri;
 use disk::Mounted;
 use link::Link;
+
+/// The user of programs without privilege; nobody else has its number.
+const STRANGER: u32 = 65_532;
+
+/// How `setpriv` takes everything else away.
+const STRIPPED: [&str; 4] = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"];
 
 /// Which program runs the node's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -171,6 +179,25 @@ impl Node {
     /// A command that runs on the node's network.
     pub fn command(&self, program: &Path) -> Command {
         self.link.inside(program)
+    }
+
+    /// The same without any privilege: not root, no capabilities and no way to more, but in the group of the runtime's
+    /// socket, as agents are deployed. It runs a copy, because the program may lie where only root can read.
+    pub fn command_without_privilege(&self, program: &Path) -> anyhow::Result<Command> {
+        let name = program.file_name().context("a program has a name")?;
+        let copy = self.places.directory.join(name);
+        if !copy.exists() {
+            fs::copy(program, &copy).with_context(|| format!("copying {}", program.display()))?;
+        }
+        let group = fs::metadata(self.socket()).context("looking at the runtime's socket")?.gid();
+        let mut command = self.link.inside(Path::new("setpriv"));
+        command.arg(format!("--reuid={STRANGER}")).arg(format!("--regid={group}")).args(STRIPPED).arg(copy);
+        Ok(command)
+    }
+
+    /// Starts a program on the node. Its log lies among the node's files.
+    pub fn run(&self, name: &str, command: Command) -> anyhow::Result<Process> {
+        Process::start(name, command, &self.places.directory)
     }
 
     /// How many bytes the node received since it was started, all protocols and headers included.

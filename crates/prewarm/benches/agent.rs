@@ -1,0 +1,182 @@
+//! What the agent costs and how fast it is: the release binary on a real API server, containerd and registry. Times are
+//! compared with the same pulls by hand, through the same CRI, in the same run.
+
+#[path = "agent/node.rs"]
+mod node;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use futures::future::try_join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use node::{Node, TINY_IMAGES};
+use prewarm_testkit::figure::{Bar, Figures, median};
+use prewarm_testkit::measure::{cpu_seconds, peak_mib, resident_mib};
+
+/// How many pairs of a large pull are compared.
+const PAIRS: usize = 11;
+/// How many tiny images are pulled one by one.
+const SINGLE: usize = 210;
+/// How many tiny images one spec asks for.
+const BATCH: usize = 50;
+/// How many such specs are compared with pulls by hand.
+const BATCHES: usize = 5;
+/// How many pulls run at once.
+const PARALLEL: usize = 2;
+/// How long the agent is watched doing nothing.
+const IDLE: Duration = Duration::from_mins(10);
+
+fn main() -> ExitCode {
+    if let Err(reason) = prewarm_bed::enter() {
+        eprintln!("cannot measure: {reason}");
+        return ExitCode::from(2);
+    }
+    let runtime = tokio::runtime::Runtime::new().map_err(anyhow::Error::from);
+    match runtime.and_then(|runtime| runtime.block_on(measure())) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn measure() -> anyhow::Result<ExitCode> {
+    let mut figures = Figures::new("agent");
+    let mut node = Node::prepare().await?;
+    start(&mut node, &mut figures).await?;
+    let mut next = single(&mut node, &mut figures).await?;
+    batches(&mut node, &mut next, &mut figures).await?;
+    large(&mut node, &mut figures).await?;
+    memory(&mut node, &mut next, &mut figures).await?;
+    idle(&node, &mut figures).await?;
+    Ok(figures.close())
+}
+
+/// From the start of the process to the end of its first pull, which is later than its beginning.
+async fn start(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
+    node.ask(&[node.tiny(0)]).await?;
+    let start = Instant::now();
+    node.start_agent()?;
+    node.succeeded(1).await?;
+    let took = start.elapsed().as_secs_f64();
+    figures.add("start of the process to the end of the first pull", took, "s", Bar::AtMost(2.0));
+    Ok(())
+}
+
+/// Each image alone, from writing the spec to seeing the accepted status.
+async fn single(node: &mut Node, figures: &mut Figures) -> anyhow::Result<usize> {
+    let mut times = Vec::new();
+    for number in 1..=SINGLE {
+        let start = Instant::now();
+        node.ask(&[node.tiny(number)]).await?;
+        node.succeeded(1).await?;
+        times.push(start.elapsed().as_secs_f64() * 1000.0);
+    }
+    times.sort_by(f64::total_cmp);
+    let worst = times[SINGLE * 99 / 100];
+    figures.add("tiny image, spec written to Succeeded, median", median(times), "ms", Bar::AtMost(150.0));
+    figures.add("tiny image, spec written to Succeeded, p99", worst, "ms", Bar::AtMost(500.0));
+    Ok(SINGLE + 1)
+}
+
+/// Fifty images in one spec, against fifty like them by hand with as many at once.
+async fn batches(node: &mut Node, next: &mut usize, figures: &mut Figures) -> anyhow::Result<()> {
+    let (mut ratios, mut writes) = (Vec::new(), 0);
+    for round in 0..BATCHES {
+        let (ours, theirs) = (node.take(next, BATCH), node.take(next, BATCH));
+        let mut agent = 0.0;
+        let mut by_hand = 0.0;
+        for turn in 0..2 {
+            if (turn == 0) == (round % 2 == 0) {
+                let start = Instant::now();
+                node.ask(&ours).await?;
+                let seen = node.succeeded(BATCH).await?;
+                agent = start.elapsed().as_secs_f64();
+                writes = writes.max(seen);
+            } else {
+                let start = Instant::now();
+                pull_by_hand(node, &theirs, PARALLEL).await?;
+                by_hand = start.elapsed().as_secs_f64();
+            }
+        }
+        ratios.push(agent / by_hand);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a handful of writes")]
+    figures.add("status writes for 50 tiny images in one spec, most", writes as f64, "", Bar::AtMost(8.0));
+    figures.add("50 tiny images, agent / by hand, median", median(ratios), "×", Bar::AtMost(1.1));
+    Ok(())
+}
+
+async fn pull_by_hand(node: &Node, references: &[String], at_once: usize) -> anyhow::Result<()> {
+    let cri = node.cri()?;
+    stream::iter(references)
+        .map(|reference| async { cri.pull(reference, None).await.map(drop) })
+        .buffer_unordered(at_once)
+        .try_collect::<()>()
+        .await
+        .context("pulling by hand")
+}
+
+/// 300 MB in three layers, in alternating pairs.
+async fn large(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
+    let reference = node.large();
+    let mut ratios = Vec::new();
+    for round in 0..PAIRS {
+        let (mut agent, mut by_hand) = (0.0, 0.0);
+        for turn in 0..2 {
+            // The spec lets go of it first, or the agent would see a loss and bring it back.
+            node.ask(&[]).await?;
+            node.succeeded(0).await?;
+            node.remove(&reference).await?;
+            let start = Instant::now();
+            if (turn == 0) == (round % 2 == 0) {
+                node.ask(std::slice::from_ref(&reference)).await?;
+                node.succeeded(1).await?;
+                agent = start.elapsed().as_secs_f64();
+            } else {
+                node.cri()?.pull(&reference, None).await.context("pulling by hand")?;
+                by_hand = start.elapsed().as_secs_f64();
+            }
+        }
+        ratios.push(agent / by_hand);
+    }
+    figures.add("300 MB in three layers, agent / by hand, median", median(ratios), "×", Bar::AtMost(1.05));
+    Ok(())
+}
+
+/// A fresh process: at rest, and at its worst while it pulls fifty images.
+async fn memory(node: &mut Node, next: &mut usize, figures: &mut Figures) -> anyhow::Result<()> {
+    node.ask(&[]).await?;
+    node.restart_agent().await?;
+    node.succeeded(0).await?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let idle = resident_mib(node.agent_id()?)?;
+    figures.add("resident memory when idle", idle, "MiB", Bar::AtMost(15.0));
+    let images = node.take(next, BATCH);
+    node.ask(&images).await?;
+    node.succeeded(BATCH).await?;
+    let peak = peak_mib(node.agent_id()?)?;
+    figures.add("resident memory while pulling 50 images, peak", peak, "MiB", Bar::AtMost(32.0));
+    ensure!(peak >= idle, "the peak lies below the rest");
+    Ok(())
+}
+
+/// Fifty images warmed and nothing to do.
+async fn idle(node: &Node, figures: &mut Figures) -> anyhow::Result<()> {
+    let before = cpu_seconds(node.agent_id()?)?;
+    tokio::time::sleep(IDLE).await;
+    let used = cpu_seconds(node.agent_id()?)? - before;
+    let share = used / IDLE.as_secs_f64() * 100.0;
+    figures.add("CPU over 10 idle minutes with 50 images", share, "% of a core", Bar::AtMost(0.05));
+    Ok(())
+}
+
+/// Makes and pushes what the benchmark pulls.
+async fn push_all(registry: &prewarm_testkit::Registry) -> anyhow::Result<()> {
+    let tiny = (0..TINY_IMAGES).map(|number| node::push_tiny(registry, number));
+    stream::iter(tiny).buffer_unordered(4).try_collect::<Vec<_>>().await?;
+    try_join_all([node::push_large(registry)]).await?;
+    Ok(())
+}

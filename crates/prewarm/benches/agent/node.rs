@@ -1,0 +1,183 @@
+//! One node with the agent's release binary, and what is asked of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::pin::Pin;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use futures::{Stream, StreamExt as _};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use prewarm_api::kruise::NodeImage;
+use prewarm_api::reference::ImageRef;
+use prewarm_testkit::image::{Image, Layer};
+use prewarm_testkit::node::Cri;
+use prewarm_testkit::process::Process;
+use prewarm_testkit::{ApiServer, Registry};
+use serde_json::{Value, json};
+
+/// As many as all parts of the benchmark use together.
+pub const TINY_IMAGES: usize = 800;
+/// Longer than the benchmark takes.
+const WATCH_SECONDS: u32 = 7200;
+const MEGABYTE: usize = 1_000_000;
+
+type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<NodeImage>>> + Send>>;
+
+pub struct Node {
+    server: ApiServer,
+    registry: Registry,
+    node: prewarm_testkit::Node,
+    agent: Option<Process>,
+    api: Api<NodeImage>,
+    events: Events,
+    /// The generation that the last spec has.
+    generation: i64,
+    /// The generation that is known to be done.
+    done: i64,
+}
+
+impl Node {
+    pub async fn prepare() -> anyhow::Result<Self> {
+        let (server, registry) = tokio::try_join!(ApiServer::start(), Registry::start())?;
+        let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+        server
+            .kubectl(
+                ["apply", "--server-side", "--filename"]
+                    .map(Into::into)
+                    .into_iter()
+                    .chain([definitions.into_os_string()]),
+            )
+            .await?;
+        server
+            .kubectl([
+                "wait",
+                "--for=condition=Established",
+                "crd/nodeimages.apps.kruise.io",
+                "--timeout=60s",
+            ])
+            .await?;
+        super::push_all(&registry).await?;
+        let node = prewarm_testkit::Node::start(&registry).await?;
+        let api = Api::<NodeImage>::all(server.client()?);
+        let object = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "metadata": { "name": node.name() }, "spec": {},
+        });
+        let object = api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        let version = object.metadata.resource_version.context("a stored object has a version")?;
+        let params =
+            WatchParams::default().fields(&format!("metadata.name={}", node.name())).timeout(WATCH_SECONDS);
+        let events = Box::pin(api.watch(&params, &version).await?);
+        Ok(Self { server, registry, node, agent: None, api, events, generation: 1, done: 0 })
+    }
+
+    pub fn start_agent(&mut self) -> anyhow::Result<()> {
+        let mut command: Command = self.node.command(Path::new(env!("CARGO_BIN_EXE_prewarm")));
+        command.args([
+            "agent",
+            "--min-free",
+            "1%",
+            "--listen",
+            "127.0.0.1:0",
+            "--node-name",
+            self.node.name(),
+        ]);
+        command.arg("--runtime-endpoint").arg(self.node.socket());
+        command.arg("--kubeconfig").arg(self.server.kubeconfig());
+        self.agent = Some(Process::start("agent", command, self.node.directory())?);
+        Ok(())
+    }
+
+    pub async fn restart_agent(&mut self) -> anyhow::Result<()> {
+        self.agent.take().context("an agent runs")?.stop()?;
+        self.start_agent()
+    }
+
+    pub fn agent_id(&self) -> anyhow::Result<u32> {
+        self.agent.as_ref().and_then(Process::id).context("the agent runs")
+    }
+
+    /// Writes a spec that asks for exactly these images.
+    pub async fn ask(&mut self, references: &[String]) -> anyhow::Result<()> {
+        let patch = json!([{ "op": "add", "path": "/spec", "value": { "images": images(references)? } }]);
+        let patch: json_patch::Patch = serde_json::from_value(patch)?;
+        let written =
+            self.api.patch(self.node.name(), &PatchParams::default(), &Patch::Json::<()>(patch)).await?;
+        self.generation = written.metadata.generation.context("a custom object has a generation")?;
+        Ok(())
+    }
+
+    /// Waits until the API server has accepted that so many of as many are there, for the present spec. Returns how
+    /// many other writes were seen on the way: the writes of the status.
+    pub async fn succeeded(&mut self, count: usize) -> anyhow::Result<usize> {
+        let mut writes: usize = 0;
+        while self.done != self.generation {
+            let event = self.events.next().await.context("the watch ended")??;
+            let WatchEvent::Modified(object) = event else { continue };
+            if object.metadata.generation != Some(self.generation) {
+                continue;
+            }
+            let status = object.status.unwrap_or_default();
+            // The write of the spec itself shows the old status.
+            writes += 1;
+            ensure!(status.failed == 0, "a pull failed: {status:?}");
+            let is_present =
+                usize::try_from(status.desired)? == count && usize::try_from(status.succeeded)? == count;
+            if is_present && self.is_about_spec(&object.spec.images, status.image_statuses.as_ref()) {
+                self.done = self.generation;
+            }
+        }
+        Ok(writes.saturating_sub(1))
+    }
+
+    /// Whether the status speaks of the images of the spec, and not of an earlier one.
+    fn is_about_spec<A, B>(&self, spec: &BTreeMap<String, A>, status: Option<&BTreeMap<String, B>>) -> bool {
+        spec.keys().eq(status.into_iter().flat_map(BTreeMap::keys))
+    }
+
+    pub async fn remove(&self, reference: &str) -> anyhow::Result<()> {
+        // Each pull leaves records by name and by id; all have to go, or the layers stay.
+        self.cri()?.remove(reference).await.context("removing an image")?;
+        self.node.ctr(["content", "prune", "references"]).await.map(drop)
+    }
+
+    pub fn cri(&self) -> anyhow::Result<Cri> {
+        self.node.cri()
+    }
+
+    pub fn tiny(&self, number: usize) -> String {
+        self.registry.reference(&format!("tiny/{number}"), "v1")
+    }
+
+    pub fn large(&self) -> String {
+        self.registry.reference("large", "v1")
+    }
+
+    /// The next tiny images that nobody has used.
+    pub fn take(&self, next: &mut usize, count: usize) -> Vec<String> {
+        let images = (*next..*next + count).map(|number| self.tiny(number)).collect();
+        *next += count;
+        images
+    }
+}
+
+fn images(references: &[String]) -> anyhow::Result<Value> {
+    let mut images = json!({});
+    for reference in references {
+        let reference = ImageRef::parse(reference)?;
+        let entry = json!({ "tag": reference.tag(), "pullPolicy": { "ttlSecondsAfterFinished": 3600 } });
+        images[reference.name()] = json!({ "tags": [entry] });
+    }
+    Ok(images)
+}
+
+pub async fn push_tiny(registry: &Registry, number: usize) -> anyhow::Result<()> {
+    let image = Image::new(&format!("tiny {number}")).layer(Layer::of(1000)).build();
+    registry.push(&format!("tiny/{number}"), &["v1"], &image).await
+}
+
+pub async fn push_large(registry: &Registry) -> anyhow::Result<()> {
+    let image = Image::new("large").layers(3, Layer::of(100 * MEGABYTE)).build();
+    registry.push("large", &["v1"], &image).await
+}
