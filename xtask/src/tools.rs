@@ -35,6 +35,11 @@ pub fn prepare() -> anyhow::Result<Readiness> {
     }
     if absent.iter().any(|module| module.native.is_some()) {
         packages::install_missing(commands::COMPILING)?;
+        let missing = commands::missing(commands::COMPILING);
+        if let Some(first) = missing.first() {
+            let what = format!("{} is missing: install the package {}", first.name, first.package);
+            return Ok(Readiness::Missing(what));
+        }
     }
     build::build(&absent)?;
     Ok(Readiness::Ready)

@@ -6,6 +6,7 @@
 //! frozen and restarted, and all of it is gone when the test binary ends, however it ends.
 
 pub mod api_server;
+pub mod binary;
 pub mod figure;
 pub mod image;
 pub mod measure;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
 use prewarm_testkit::{ApiServer, real_tests, wait};
@@ -17,6 +17,7 @@ real_tests! {
     a_service_account_holds_a_real_token,
     kubectl_reads_the_kubeconfig,
     a_kubeconfig_of_another_user_has_only_its_rights,
+    a_token_of_a_service_account_names_its_node_and_ends_with_it,
     a_killed_server_comes_back_with_its_data,
     a_restarted_etcd_keeps_its_data,
     a_frozen_server_answers_after_the_thaw,
@@ -109,6 +110,34 @@ async fn a_kubeconfig_of_another_user_has_only_its_rights() -> anyhow::Result<()
     let refused = server.kubectl(["--kubeconfig", kubeconfig, "get", "secrets"]).await;
     ensure!(refused.is_err_and(|error| error.to_string().contains("system:kube-scheduler")));
     Ok(())
+}
+
+async fn a_token_of_a_service_account_names_its_node_and_ends_with_it() -> anyhow::Result<()> {
+    let server = ApiServer::shared().await?;
+    let namespace = server.namespace().await?;
+    server.kubectl(["create", "serviceaccount", "agent", "--namespace", &namespace]).await?;
+    ensure!(server.kubeconfig_of_service_account(&namespace, "agent", "bound-1").await.is_err());
+    let nodes = Api::<Node>::all(server.client()?);
+    let node = Node {
+        metadata: ObjectMeta { name: Some("bound-1".to_owned()), ..Default::default() },
+        ..Default::default()
+    };
+    nodes.create(&PostParams::default(), &node).await?;
+    let kubeconfig = server.kubeconfig_of_service_account(&namespace, "agent", "bound-1").await?;
+    let kubeconfig = kubeconfig.to_str().context("a plain path")?;
+    let who = async || server.kubectl(["--kubeconfig", kubeconfig, "auth", "whoami", "--output=json"]).await;
+    let person = who().await?;
+    ensure!(person.contains(&format!("system:serviceaccount:{namespace}:agent")), "{person}");
+    ensure!(
+        person.contains("authentication.kubernetes.io/node-name") && person.contains("bound-1"),
+        "{person}"
+    );
+    ensure!(
+        server.kubectl(["--kubeconfig", kubeconfig, "get", "secrets"]).await.is_err(),
+        "it has no rights"
+    );
+    nodes.delete("bound-1", &DeleteParams::default()).await?;
+    wait::until("the end of the token", async || Ok(who().await.is_err().then_some(()))).await
 }
 
 async fn a_killed_server_comes_back_with_its_data() -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use anyhow::{Context as _, ensure};
 use prewarm_bed::{cgroups, enter};
 use prewarm_testkit::image::{Image, Layer};
-use prewarm_testkit::{ApiServer, Node, Registry, real, wait};
+use prewarm_testkit::{ApiServer, Disk, Node, Registry, real, wait};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Tells this binary to hold a bed open instead of running tests; its value marks every process of that bed.
@@ -55,17 +55,35 @@ fn hold(marker: &str) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let (server, registry) = tokio::try_join!(ApiServer::start(), Registry::start()).expect("a cluster");
-        let node = Node::start(&registry).await.expect("a node");
+        let disk = Disk::of_mebibytes(50);
+        let node = Node::configure().disk(disk).start(&registry).await.expect("a node");
         registry
             .push("held", &["1"], &Image::new("held").layer(Layer::of(100_000)).build())
             .await
             .expect("a push");
         node.pull("registry.example/held:1").await.expect("a pull");
         make_cgroups();
-        println!("{READY} at {}", server.url());
+        println!("{READY} at {} with {}", server.url(), loop_device(&node));
         std::future::pending::<()>().await;
     });
     ExitCode::SUCCESS
+}
+
+/// The name of the device that holds the node's disk.
+fn loop_device(node: &Node) -> String {
+    let mounts = fs::read_to_string("/proc/self/mounts").expect("the mounts");
+    let place = node.image_directory().parent().expect("a place").display().to_string();
+    let mut lines = mounts.lines().map(|line| line.split(' '));
+    let device =
+        lines.find_map(|mut words| Some((words.next()?, words.next()?)).filter(|mount| mount.1 == place));
+    let (device, _) = device.expect("a mounted disk");
+    device.trim_start_matches("/dev/").to_owned()
+}
+
+/// What the kernel counts up each time a device gets a new disk; nothing while it has none.
+fn disk_of(device: &str) -> Option<String> {
+    let device = Path::new("/sys/block").join(device);
+    device.join("loop").exists().then(|| fs::read_to_string(device.join("diskseq")).unwrap_or_default())
 }
 
 /// What kubelet would do: directories named after the bed in every hierarchy, nested.
@@ -85,14 +103,22 @@ fn hierarchies() -> Vec<PathBuf> {
     all.iter().filter(|path| !all.contains(&path.parent().unwrap_or(path).to_owned())).cloned().collect()
 }
 
-/// Starts this binary as a bed holder and waits until its cluster is up. Returns the address of its API server.
-fn start_bed(marker: &str) -> anyhow::Result<(Child, String)> {
+/// A bed that somebody holds open.
+struct Held {
+    runner: Child,
+    address: String,
+    loop_device: String,
+}
+
+/// Starts this binary as a bed holder and waits until its cluster is up.
+fn start_bed(marker: &str) -> anyhow::Result<Held> {
     let mut command = Command::new(env::current_exe()?);
     let mut runner = command.env(HOLD, marker).stdout(Stdio::piped()).spawn()?;
     let output = runner.stdout.take().context("its output is a pipe")?;
     let line = BufReader::new(output).lines().next().context("the bed ended early")??;
-    let address = line.strip_prefix(READY).with_context(|| format!("the bed said {line}"))?;
-    Ok((runner, address.to_owned()))
+    let parts = line.strip_prefix(READY).and_then(|rest| rest.split_once(" with "));
+    let (address, device) = parts.with_context(|| format!("the bed said {line}"))?;
+    Ok(Held { runner, address: address.to_owned(), loop_device: device.to_owned() })
 }
 
 /// The processes that carry the marker in their environment; a dead one has no environment any more.
@@ -112,11 +138,11 @@ fn mounts() -> anyhow::Result<usize> {
 
 async fn two_beds_use_the_same_addresses_at_once() -> anyhow::Result<()> {
     let [one, other] = ["one", "other"].map(|marker| tokio::task::spawn_blocking(move || start_bed(marker)));
-    let ((mut one, address), (mut other, same_address)) = (one.await??, other.await??);
-    ensure!(address == same_address);
+    let (mut one, mut other) = (one.await??, other.await??);
+    ensure!(one.address == other.address && one.loop_device != other.loop_device);
     for bed in [&mut one, &mut other] {
-        bed.kill()?;
-        bed.wait()?;
+        bed.runner.kill()?;
+        bed.runner.wait()?;
     }
     Ok(())
 }
@@ -127,7 +153,8 @@ async fn nothing_is_left_of(victim: Victim) -> anyhow::Result<()> {
         Victim::Unshare => "unshare",
     };
     let mounts_before = mounts()?;
-    let (mut runner, _) = start_bed(marker)?;
+    let Held { mut runner, loop_device, .. } = start_bed(marker)?;
+    let disk = disk_of(&loop_device).with_context(|| format!("{loop_device} holds no disk"))?;
     let bed = format!("{}.{}", env::var(enter::BED_VARIABLE)?, runner.id());
     let is_of_bed = |name: &str| name == bed;
     let cgroups = || cgroups::directories(Path::new("/sys/fs/cgroup"), is_of_bed);
@@ -143,6 +170,8 @@ async fn nothing_is_left_of(victim: Victim) -> anyhow::Result<()> {
     wait::until("the end of all processes", async || Ok(marked_processes(marker).is_empty().then_some(())))
         .await?;
     ensure!(mounts()? == mounts_before);
+    let is_freed = || disk_of(&loop_device).is_none_or(|now| now != disk);
+    wait::until("the end of the disk", async || Ok(is_freed().then_some(()))).await?;
     if matches!(victim, Victim::Runner) {
         // The runner would have removed them; the next one to start a bed does.
         cgroups::sweep_stale(&format!("{}.", env::var(enter::BED_VARIABLE)?));

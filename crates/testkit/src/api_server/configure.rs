@@ -7,7 +7,7 @@ use prewarm_bed::inside::{self, BRIDGE_ADDRESS};
 use prewarm_bed::programs;
 
 use super::ApiServer;
-use super::identity::write_kubeconfig;
+use super::identity::{certificate, write_kubeconfig};
 use crate::pki::Pki;
 use crate::process::Process;
 
@@ -51,7 +51,7 @@ impl Configure {
         let admin = pki.client("admin", "admin", Some("system:masters"))?;
         let address = format!("https://{BRIDGE_ADDRESS}:{}", ports.secure());
         let kubeconfig = directory.join("admin.kubeconfig");
-        write_kubeconfig(&kubeconfig, &address, &pki, &admin)?;
+        write_kubeconfig(&kubeconfig, &address, &pki, &certificate(&admin))?;
 
         // Both at once: kube-apiserver waits for etcd by itself.
         let etcd = Process::start("etcd", etcd(&ports, &directory)?, &directory)?;
@@ -103,7 +103,7 @@ impl Configure {
         let directory = &server.directory;
         let pair = server.pki.client("controller-manager", "system:kube-controller-manager", None)?;
         let kubeconfig = directory.join("controller-manager.kubeconfig");
-        write_kubeconfig(&kubeconfig, &server.address, &server.pki, &pair)?;
+        write_kubeconfig(&kubeconfig, &server.address, &server.pki, &certificate(&pair))?;
         let mut command = Command::new(programs::locate("kube-controller-manager")?);
         for flag in ["--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"] {
             command.arg(flag).arg(&kubeconfig);

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::api::PostParams;
 use kube::config::AuthInfo;
 use kube::{Api, Client, Config};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ApiServer;
 use crate::pki::{Pair, Pki};
@@ -33,17 +33,50 @@ impl ApiServer {
 
     /// A client that holds a real token of an existing service account.
     pub async fn client_of_service_account(&self, namespace: &str, name: &str) -> anyhow::Result<Client> {
+        let token = self.token(namespace, name, None).await?;
+        self.client_with(AuthInfo { token: Some(token.into()), ..Default::default() })
+    }
+
+    /// A kubeconfig with a real token of an existing service account, as a pod on this node would have it: policies see
+    /// the node's name in it, and it is worth nothing once the node is gone.
+    pub async fn kubeconfig_of_service_account(
+        &self,
+        namespace: &str,
+        name: &str,
+        node: &str,
+    ) -> anyhow::Result<PathBuf> {
+        let token = self.token(namespace, name, Some(node)).await?;
+        let path = self.directory.join(format!("{namespace}-{name}-{node}.kubeconfig"));
+        write_kubeconfig(&path, &self.address, &self.pki, &json!({ "token": token }))?;
+        Ok(path)
+    }
+
+    async fn token(&self, namespace: &str, name: &str, node: Option<&str>) -> anyhow::Result<String> {
         let accounts = Api::<ServiceAccount>::namespaced(self.client()?, namespace);
-        let request = TokenRequest {
-            spec: TokenRequestSpec { expiration_seconds: Some(3600), ..Default::default() },
-            ..Default::default()
+        let bound_object_ref = match node {
+            None => None,
+            Some(node) => Some(self.bound_to(node).await?),
         };
+        let spec =
+            TokenRequestSpec { expiration_seconds: Some(3600), bound_object_ref, ..Default::default() };
+        let request = TokenRequest { spec, ..Default::default() };
         let answer = accounts
             .create_token_request(name, &PostParams::default(), &request)
             .await
             .with_context(|| format!("asking for a token of {namespace}/{name}"))?;
-        let token = answer.status.context("the API server issued no token")?.token;
-        self.client_with(AuthInfo { token: Some(token.into()), ..Default::default() })
+        Ok(answer.status.context("the API server issued no token")?.token)
+    }
+
+    async fn bound_to(&self, node: &str) -> anyhow::Result<BoundObjectReference> {
+        let found = Api::<Node>::all(self.client()?).get(node).await;
+        let found =
+            found.with_context(|| format!("a token can be bound to an existing node only, not to {node}"))?;
+        Ok(BoundObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Node".to_owned()),
+            name: Some(node.to_owned()),
+            uid: found.metadata.uid,
+        })
     }
 
     /// The administrator's kubeconfig, for programs that read one.
@@ -56,7 +89,7 @@ impl ApiServer {
         let file = user.replace(':', "-");
         let pair = self.pki.client(&file, user, group)?;
         let path = self.directory.join(format!("{file}.kubeconfig"));
-        write_kubeconfig(&path, &self.address, &self.pki, &pair)?;
+        write_kubeconfig(&path, &self.address, &self.pki, &certificate(&pair))?;
         Ok(path)
     }
 
@@ -78,13 +111,18 @@ impl ApiServer {
     }
 }
 
+/// A user with a client certificate, as a kubeconfig has it.
+pub fn certificate(pair: &Pair) -> Value {
+    json!({"client-certificate": pair.certificate, "client-key": pair.key})
+}
+
 /// Writes a kubeconfig with one context. It is JSON, which every reader of YAML takes.
-pub fn write_kubeconfig(path: &Path, server: &str, pki: &Pki, pair: &Pair) -> anyhow::Result<()> {
+pub fn write_kubeconfig(path: &Path, server: &str, pki: &Pki, user: &Value) -> anyhow::Result<()> {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "bed", "cluster": {"server": server, "certificate-authority": pki.authority_file()}}],
-        "users": [{"name": "user", "user": {"client-certificate": pair.certificate, "client-key": pair.key}}],
+        "users": [{"name": "user", "user": user}],
         "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": "user"}}],
         "current-context": "bed",
     });
