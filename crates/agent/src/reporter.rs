@@ -76,16 +76,19 @@ impl Reporter {
         }
     }
 
-    /// Takes note of how a write ended.
-    pub fn written(&mut self, result: Result<DynamicObject, Trouble>, now: Duration, jitter: f64) {
+    /// Takes note of how a write to the object with this UID ended. The watch may know another object by now, and
+    /// about that one the answer says nothing.
+    pub fn written(&mut self, uid: &str, result: Result<DynamicObject, Trouble>, now: Duration, jitter: f64) {
         self.is_writing = false;
+        let is_known = self.uid.as_deref() == Some(uid);
         match result {
-            Ok(object) => {
+            Ok(object) if is_known => {
                 self.failures = 0;
                 self.observe(&object);
             }
             // The watch will say what there is instead.
-            Err(Trouble::OtherObject) => self.uid = None,
+            Err(Trouble::OtherObject) if is_known => self.uid = None,
+            Ok(_) | Err(Trouble::OtherObject) => {}
             Err(Trouble::Failed) => {
                 self.failures = self.failures.saturating_add(1);
                 self.not_before = now + backoff::pause(self.failures, jitter);

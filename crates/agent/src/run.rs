@@ -62,7 +62,8 @@ enum Message {
     Found(Runtime, Option<RoomGuard>),
     Progress(u64, Bytes),
     Ended(u64, Outcome),
-    Written(Result<DynamicObject, Trouble>),
+    /// A write to the object with this UID ended.
+    Written(String, Result<DynamicObject, Trouble>),
     Removed,
     Checked(Result<check::Findings, CallError>),
     Stop,

@@ -69,8 +69,9 @@ impl Loop {
             Due::Now(report) => {
                 let (api, node, sender) = (self.api(), self.agent.config.node.clone(), self.sender.clone());
                 tokio::spawn(async move {
+                    let uid = report.uid.clone();
                     let result = write(api, node, report).await;
-                    drop(sender.send(Message::Written(result)).await);
+                    drop(sender.send(Message::Written(uid, result)).await);
                 });
                 None
             }

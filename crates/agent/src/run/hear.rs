@@ -27,9 +27,9 @@ impl Loop {
             Message::Found(runtime, room) => self.use_runtime(runtime, room),
             Message::Progress(attempt, bytes) => self.worklist.progressed(attempt, bytes),
             Message::Ended(attempt, outcome) => self.end(attempt, outcome, now),
-            Message::Written(result) => {
+            Message::Written(uid, result) => {
                 self.agent.metrics.wrote_status(result.is_ok());
-                self.reporter.written(result, now.elapsed, rand::random());
+                self.reporter.written(&uid, result, now.elapsed, rand::random());
             }
             Message::Removed => self.check_at = Some(now.elapsed),
             Message::Checked(answer) => self.note(answer, now),
@@ -42,7 +42,12 @@ impl Loop {
 
     fn adopt(&mut self, object: &DynamicObject, now: Moment) {
         self.agent.health.synced();
+        let is_ending = object.metadata.deletion_timestamp.is_some();
         if object.uid() != self.uid {
+            if is_ending {
+                // Nothing of it was begun, so there is nothing to report to it.
+                return self.lose_object(now);
+            }
             // A node that was made anew under its old name starts from what its own NodeImage says.
             self.cancel_all();
             self.worklist = Worklist::default();
@@ -52,7 +57,7 @@ impl Loop {
         }
         self.reporter.observe(object);
         self.first_sync = self.reporter.first_sync().or(self.first_sync.take());
-        if object.metadata.deletion_timestamp.is_some() {
+        if is_ending {
             return;
         }
         let spec = object.data.get("spec").unwrap_or(&Value::Null);

@@ -41,6 +41,8 @@ pub(super) struct Entry {
     pub failures: u32,
     /// When its first attempt began, in the time that never jumps.
     pub begun: Option<Duration>,
+    /// How long it had been at work before, under an earlier run of the agent.
+    pub spent: Duration,
     /// The wait reason of a queued task, or the last failure.
     pub message: Option<String>,
     pub class: Option<FailureClass>,
@@ -64,6 +66,7 @@ impl Entry {
             stage: Stage::Queued,
             failures: 0,
             begun: None,
+            spent: Duration::ZERO,
             message: None,
             class: None,
             started_at: None,
@@ -97,8 +100,8 @@ impl Entry {
             entry.bytes = bytes_of(reported);
         } else if let Some(started) = entry.started_at {
             // A beginning in the future is a clock that jumped; it then counts from here.
-            let ago = Duration::try_from(now.wall.duration_since(started)).unwrap_or_default();
-            entry.begun = Some(now.elapsed.saturating_sub(ago));
+            entry.spent = Duration::try_from(now.wall.duration_since(started)).unwrap_or_default();
+            entry.begun = Some(now.elapsed);
         }
         entry
     }
@@ -118,7 +121,14 @@ impl Entry {
 
     /// How long the task has been at work.
     pub fn elapsed(&self, now: Moment) -> Duration {
-        self.begun.map_or(Duration::ZERO, |begun| now.elapsed.saturating_sub(begun))
+        let present = self.begun.map_or(Duration::ZERO, |begun| now.elapsed.saturating_sub(begun));
+        present.saturating_add(self.spent)
+    }
+
+    /// When its time is used up, if that ever happens.
+    pub fn deadline(&self) -> Option<Duration> {
+        let left = self.timeline().deadline?.saturating_sub(self.spent);
+        Some(self.begun?.saturating_add(left))
     }
 
     pub fn finish(&mut self, now: Moment) {

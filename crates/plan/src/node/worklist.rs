@@ -182,14 +182,13 @@ impl Worklist {
     fn wake_at(&self, conditions: &Conditions, now: Moment) -> Option<Duration> {
         let has_place = self.running() < conditions.parallel && conditions.blocks().is_none();
         let wake = |entry: &Entry| {
-            let deadline = entry.begun.zip(entry.timeline().deadline).map(|(begun, limit)| begun + limit);
             let ready = match entry.stage {
                 Stage::Finished | Stage::Attempting { .. } => return None,
                 Stage::Resting { until } => Some(until),
                 Stage::Queued if has_place => self.closed_until(&entry.task, now),
                 Stage::Queued => None,
             };
-            ready.into_iter().chain(deadline).min()
+            ready.into_iter().chain(entry.deadline()).min()
         };
         self.entries.values().filter_map(wake).min()
     }

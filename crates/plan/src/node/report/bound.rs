@@ -17,6 +17,8 @@ pub const MOST_STATUS_BYTES: usize = 600_000;
 const SHORTEST_MESSAGE: usize = 96;
 /// The schema's bound on image IDs. A longer one cannot be one.
 const MOST_OF_IMAGE_ID: usize = 1024;
+/// The schema's bound on tags. A longer one is no tag, and its message says so.
+const MOST_OF_TAG: usize = 256;
 /// The schema's bound on the first pass's message.
 const MOST_OF_FIRST_SYNC: usize = 4096;
 
@@ -42,6 +44,9 @@ fn keep_to_schema(status: &mut NodeImageStatus) {
         tag.failed_attempts = tag.failed_attempts.max(0);
         tag.bytes_done = tag.bytes_done.map(|bytes| bytes.max(0));
         tag.bytes_total = tag.bytes_total.map(|bytes| bytes.max(0));
+        if tag.tag.len() > MOST_OF_TAG {
+            tag.tag = cut(&tag.tag, MOST_OF_TAG);
+        }
         tag.image_id = tag.image_id.take().filter(|id| id.len() <= MOST_OF_IMAGE_ID);
         shorten_message(tag, message::MOST_BYTES);
     });

@@ -77,7 +77,7 @@ impl Worklist {
                 entry.lost_at = Some(whole_seconds(now.wall));
                 entry.losses += 1;
                 if entry.task.is_by_hand() {
-                    entry.begin_again(rest_after(entry.losses, now));
+                    pull_again(entry, now);
                 }
             }
             _ => return false,
@@ -87,19 +87,13 @@ impl Worklist {
 
     /// Entries by hand that failed for lack of credentials and may be tried once more when those change.
     pub fn refused(&self) -> impl Iterator<Item = (&Task, Option<u64>)> {
-        let may_retry = |entry: &&Entry| {
-            entry.phase() == PullPhase::Failed
-                && entry.class == Some(FailureClass::Unauthorized)
-                && entry.task.is_by_hand()
-                && !entry.task.secrets.is_empty()
-                && !entry.has_retried
-        };
-        self.entries.values().filter(may_retry).map(|entry| (&entry.task, entry.fingerprint))
+        self.entries.values().filter(|entry| is_refused(entry)).map(|entry| (&entry.task, entry.fingerprint))
     }
 
     /// Notes what credentials an entry of [`refused`](Self::refused) has by now. If they changed, it is tried again.
     pub fn credentials_are(&mut self, key: &Key, fingerprint: u64) -> bool {
-        let Some(entry) = self.entries.get_mut(key) else { return false };
+        // Between question and answer the entry may have become another task.
+        let Some(entry) = self.entries.get_mut(key).filter(|entry| is_refused(entry)) else { return false };
         match entry.fingerprint {
             Some(known) if known != fingerprint => {
                 entry.has_retried = true;
@@ -112,6 +106,15 @@ impl Worklist {
             }
         }
     }
+}
+
+/// Whether better credentials may help: some registries hide what one may not see, so "not found" counts too.
+fn is_refused(entry: &Entry) -> bool {
+    entry.phase() == PullPhase::Failed
+        && matches!(entry.class, Some(FailureClass::Unauthorized | FailureClass::NotFound))
+        && entry.task.is_by_hand()
+        && !entry.task.secrets.is_empty()
+        && !entry.has_retried
 }
 
 fn succeed(entry: &mut Entry, image_id: String, now: Moment) {
@@ -155,10 +158,13 @@ fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Optio
     None
 }
 
-fn rest_after(losses: u32, now: Moment) -> Stage {
-    if losses <= 1 {
-        return Stage::Queued;
-    }
-    let rest = FIRST_REST_AFTER_LOSS.saturating_mul(1 << (losses - 2).min(16)).min(LONGEST_REST_AFTER_LOSS);
-    Stage::Resting { until: now.elapsed + rest }
+/// At once after the first loss, and after a rest when the node keeps removing it.
+fn pull_again(entry: &mut Entry, now: Moment) {
+    let Some(doublings) = entry.losses.checked_sub(2) else { return entry.begin_again(Stage::Queued) };
+    let rest = FIRST_REST_AFTER_LOSS.saturating_mul(1 << doublings.min(16)).min(LONGEST_REST_AFTER_LOSS);
+    entry.begin_again(Stage::Resting { until: now.elapsed + rest });
+    let (losses, minutes) = (entry.losses, rest.as_secs() / 60);
+    entry.message = Some(format!(
+        "waits {minutes} minutes because this node removed the image {losses} times: it lacks room"
+    ));
 }

@@ -1,0 +1,163 @@
+//! Credentials from Secrets (D31, D32, T133, T135 turned round; W29, W32).
+
+use prewarm_api::kruise::FailureClass;
+use prewarm_runtime::fake::Call;
+use serde_json::json;
+
+use crate::node::{Node, docker_config, image, image_of, owned, pass, policy, tag, with, with_secrets};
+
+const APP: &str = "reg.example/team/app:1";
+const NAME: &str = "reg.example/team/app";
+
+/// A node with an image that only this account gets, and an entry by hand that names these Secrets.
+async fn private(secrets: &[&str]) -> Node {
+    let node = Node::new();
+    node.fake.image(APP).needs("robot", "hunter2-correct");
+    let entry = policy(tag("1"), &json!({ "backoffLimit": 1 }));
+    node.ask(json!({ NAME: with_secrets(image_of(vec![entry]), secrets) })).await;
+    node
+}
+
+fn users(calls: &[Call]) -> Vec<Option<&str>> {
+    calls.iter().map(|call| call.username.as_deref()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_for_the_registry_is_used_and_bound_to_its_host() {
+    let mut node = private(&["good"]).await;
+    node.secret("good", &docker_config("reg.example", "robot", "hunter2-correct")).await;
+    node.start();
+    assert_eq!(node.settled(1).await.succeeded, 1);
+    let calls = node.fake.calls();
+    assert_eq!(users(&calls), [Some("robot")]);
+    assert_eq!(calls[0].server_address.as_deref(), Some("https://reg.example"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_credential_of_the_longest_path_is_tried_first_and_the_others_in_turn() {
+    let mut node = private(&["wide", "narrow", "elsewhere"]).await;
+    node.secret("wide", &docker_config("reg.example", "robot", "hunter2-correct")).await;
+    node.secret("narrow", &docker_config("reg.example/team", "narrow", "wrong-password")).await;
+    node.secret("elsewhere", &docker_config("other.example", "elsewhere", "wrong-password")).await;
+    node.start();
+    assert_eq!(node.settled(1).await.succeeded, 1);
+    assert_eq!(users(&node.fake.calls()), [Some("narrow"), Some("robot")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobodys_credential_is_tried_last_so_a_stale_secret_keeps_no_public_image_away() {
+    // W32. The fake refuses whoever shows another account, so the first call is answered by script.
+    let mut node = Node::new();
+    node.fake.image(APP).fails(1, prewarm_runtime::Code::Unknown, "unauthorized: authentication required");
+    node.ask(json!({ NAME: with_secrets(image(&["1"]), &["stale"]) })).await;
+    node.secret("stale", &docker_config("reg.example", "leaver", "expired-password")).await;
+    node.start();
+    let status = node.settled(1).await;
+    assert_eq!(status.succeeded, 1);
+    assert_eq!(users(&node.fake.calls()), [Some("leaver"), None]);
+    assert_eq!(node.tag(NAME, "1").await.failed_attempts, 0, "it was one attempt");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_credentials_fail_with_a_class_and_advice() {
+    let mut node = private(&["wrong"]).await;
+    node.secret("wrong", &docker_config("reg.example", "robot", "hunter2-wrong")).await;
+    node.start();
+    assert_eq!(node.settled(1).await.failed, 1);
+    let tag = node.tag(NAME, "1").await;
+    assert_eq!(tag.failure_class, Some(FailureClass::Unauthorized));
+    let message = tag.message.unwrap();
+    assert!(message.contains("not authorized (attempt 2 of 2)"), "{message}");
+    assert!(message.ends_with("give a pull secret that reg.example accepts for team/app"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_secret_is_named() {
+    let mut node = private(&["absent"]).await;
+    node.start();
+    assert_eq!(node.settled(1).await.failed, 1);
+    let message = node.tag(NAME, "1").await.message.unwrap();
+    let wanted = "credentials: secret kruise-daemon-config/absent does not exist; give a pull secret";
+    assert!(message.contains(wanted), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_secret_is_named_and_hides_no_good_one() {
+    let mut node = private(&["broken", "good"]).await;
+    node.raw_secret("broken", b"{ \"auths\": hunter2-broken").await;
+    node.secret("good", &docker_config("reg.example", "robot", "hunter2-wrong")).await;
+    node.start();
+    assert_eq!(node.settled(1).await.failed, 1);
+    let message = node.tag(NAME, "1").await.message.unwrap();
+    assert!(message.contains("kruise-daemon-config/broken") && !message.contains("hunter2"), "{message}");
+    assert!(users(&node.fake.calls()).contains(&Some("robot")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_is_corrected_between_two_attempts_is_used_by_the_next() {
+    // T135 turned round: the daemon of old kept a Secret for ten minutes, and a worker for ever.
+    let mut node = private(&["rotated"]).await;
+    node.secret("rotated", &docker_config("reg.example", "robot", "hunter2-old")).await;
+    node.start();
+    node.fake.ended(2).await;
+    node.secret("rotated", &docker_config("reg.example", "robot", "hunter2-correct")).await;
+    assert_eq!(node.settled(1).await.succeeded, 1);
+    assert_eq!(users(&node.fake.calls()), [Some("robot"), None, Some("robot")]);
+    assert_eq!(node.tag(NAME, "1").await.failed_attempts, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_comes_late_gives_an_entry_by_hand_one_more_round() {
+    let mut node = private(&["late"]).await;
+    node.start();
+    node.settled(1).await;
+    pass(300.0).await;
+    assert_eq!(node.fake.calls().len(), 2, "no Secret, no more attempts");
+    node.secret("late", &docker_config("reg.example", "robot", "hunter2-correct")).await;
+    let came = node.seconds();
+    node.until("the image", |status| status.succeeded == 1).await;
+    assert!(node.seconds() - came < 62.0);
+    assert_eq!(node.fake.calls().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_more_round_is_all_that_late_secrets_give() {
+    let mut node = private(&["late"]).await;
+    node.start();
+    node.settled(1).await;
+    for password in ["hunter2-one", "hunter2-two", "hunter2-three"] {
+        node.secret("late", &docker_config("reg.example", "robot", password)).await;
+        pass(150.0).await;
+    }
+    // Two attempts without it, and one more round of two with two credentials each: robot's and nobody's.
+    assert_eq!(node.fake.calls().len(), 2 + 4);
+    assert_eq!(node.status().await.failed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_the_task_of_a_job_the_controller_decides_about_late_secrets() {
+    let mut node = private(&["late"]).await;
+    let entry = owned(policy(tag("1"), &json!({ "backoffLimit": 1 })), "job");
+    node.change(json!({ NAME: { "tags": [entry] } })).await;
+    node.start();
+    node.settled(1).await;
+    node.secret("late", &docker_config("reg.example", "robot", "hunter2-correct")).await;
+    pass(300.0).await;
+    assert_eq!((node.fake.calls().len(), node.status().await.failed), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_secret_is_not_asked_for_again_and_again() {
+    // W29: the daemon of old read missing Secrets with every poll, for ever.
+    let mut node = private(&["absent"]).await;
+    let entry = owned(tag("1"), "job");
+    node.change(json!({ NAME: with(image_of(vec![entry]), &json!({})) })).await;
+    node.start();
+    node.settled(1).await;
+    let reads = || node.faults.journal().iter().filter(|entry| entry.path.contains("/secrets/")).count();
+    let before = reads();
+    pass(3600.0).await;
+    assert_eq!(reads(), before);
+    assert!(before <= 4, "one read for each attempt: {before}");
+}

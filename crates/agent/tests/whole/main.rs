@@ -1,0 +1,12 @@
+//! The whole agent on the embedded API and the fake runtime, in simulated time. Real requests and real gRPC calls are
+//! made; only the two programs at the ends and the clock are ours.
+//!
+//! Tests name the rules that they hold the agent to: `D…`, `T…` and `W…` are behaviours, tests and weaknesses of
+//! `OpenKruise` 1.9's daemon, `S…` are what must hold at every moment.
+
+mod credentials;
+mod node;
+mod pulling;
+mod queue;
+mod tasks;
+mod timelines;
