@@ -181,6 +181,9 @@ impl Login {
             None => (hidden(entry.username), hidden(entry.password)),
         };
         let (identity_token, registry_token) = (hidden(entry.identity_token), hidden(entry.registry_token));
+        // Beside an identity token docker writes a name that is none, and runtimes prefer a name to the token.
+        let is_placeholder = password.is_empty() && !identity_token.is_empty();
+        let username = if is_placeholder { HiddenName::default() } else { username };
         let login = Self { username, password, identity_token, registry_token };
         if login == Self::default() {
             return Err("is empty: docker keeps such a credential elsewhere, in a credential store");
@@ -244,7 +247,9 @@ mod tests {
             registry_token: SecretText::new("r".into()),
             ..Login::default()
         };
-        assert_eq!(login(r#"{"identitytoken":"i","registrytoken":"r"}"#), Ok(expected));
+        assert_eq!(login(r#"{"identitytoken":"i","registrytoken":"r"}"#), Ok(expected.clone()));
+        let with_placeholder = r#"{"auth":"MDAwMDAwMDA6","identitytoken":"i","registrytoken":"r"}"#;
+        assert_eq!(login(with_placeholder), Ok(expected), "the name beside the token is dropped");
     }
 
     #[test]
