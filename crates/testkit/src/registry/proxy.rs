@@ -39,7 +39,27 @@ pub(super) struct Script {
 pub(super) struct State {
     pub(super) rules: Vec<Rule>,
     pub(super) login: Option<Login>,
-    pub(super) seen: Vec<Seen>,
+    seen: Vec<Seen>,
+    /// How many were seen before the first of those; an answer that is still handed out belongs to its own request.
+    forgotten: usize,
+}
+
+impl State {
+    /// Writes a request down and returns its number.
+    pub(super) fn note(&mut self, seen: Seen) -> usize {
+        self.seen.push(seen);
+        self.forgotten + self.seen.len() - 1
+    }
+
+    /// The note of a request, unless it is forgotten.
+    pub(super) fn noted(&mut self, number: usize) -> Option<&mut Seen> {
+        self.seen.get_mut(number.checked_sub(self.forgotten)?)
+    }
+
+    fn forget(&mut self) {
+        self.forgotten += self.seen.len();
+        self.seen.clear();
+    }
 }
 
 impl FaultProxy {
@@ -93,9 +113,9 @@ impl FaultProxy {
         self.script.state().seen.iter().filter(|seen| on.has(&seen.path)).cloned().collect()
     }
 
-    /// Forgets the requests so far; those that still run are not counted on.
+    /// Forgets the requests so far, also those that are still being answered.
     pub fn forget(&self) {
-        self.script.state().seen.clear();
+        self.script.state().forget();
     }
 
     /// Address and port.
@@ -209,5 +229,32 @@ impl AsyncWrite for Resettable {
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.stream).poll_shutdown(ctx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn a_late_answer_is_not_noted_with_another_request() {
+        let seen = || Seen {
+            method: Method::GET,
+            path: String::new(),
+            range: None,
+            user: None,
+            status: None,
+            bytes: 0,
+            is_complete: false,
+        };
+        let mut state = State::default();
+        let early = state.note(seen());
+        state.forget();
+        let late = state.note(seen());
+        assert!(state.noted(early).is_none());
+        state.noted(late).unwrap().bytes = 1;
+        assert_eq!(state.seen[0].bytes, 1);
     }
 }

@@ -48,7 +48,7 @@ pub(super) async fn serve(
         Outcome::Fault(fault) => hand_on(request, &script, Some(fault), number).await,
         Outcome::Pass => hand_on(request, &script, None, number).await,
     };
-    if let (Ok(answer), Some(seen)) = (&answer, script.state().seen.get_mut(number)) {
+    if let (Ok(answer), Some(seen)) = (&answer, script.state().noted(number)) {
         seen.status = Some(answer.status());
     }
     answer
@@ -60,7 +60,6 @@ fn note(request: &Request<Incoming>, script: &Script) -> (usize, Outcome) {
     let shown = Shown::of(request.headers());
     let range = request.headers().get(RANGE).and_then(|range| range.to_str().ok()).map(ToOwned::to_owned);
     let mut state = script.state();
-    let number = state.seen.len();
     let fault = state.rules.iter_mut().find_map(|rule: &mut Rule| rule.take(&path));
     let outcome = match (fault, &state.login) {
         (Some(fault), _) => Outcome::Fault(fault),
@@ -71,7 +70,7 @@ fn note(request: &Request<Incoming>, script: &Script) -> (usize, Outcome) {
         (None, Some(login)) if !login.lets_in(&shown) => Outcome::Challenge(login.challenge(&script.url)),
         (None, _) => Outcome::Pass,
     };
-    state.seen.push(Seen {
+    let number = state.note(Seen {
         method: request.method().clone(),
         path,
         range,
@@ -104,7 +103,7 @@ async fn hand_on(
 fn progress(script: &Arc<Script>, number: usize) -> Progress {
     let script = Arc::clone(script);
     Arc::new(move |bytes, is_complete| {
-        if let Some(seen) = script.state().seen.get_mut(number) {
+        if let Some(seen) = script.state().noted(number) {
             seen.bytes += bytes as u64;
             seen.is_complete = is_complete;
         }
