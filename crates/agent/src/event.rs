@@ -135,6 +135,10 @@ impl Writer {
 
     async fn write_next(&mut self) {
         let Some(line) = self.ledger.take(self.start.elapsed()) else { return };
+        // What other nodes tell too is told once; counting up together would be a write from each of them.
+        if line.repeats.is_some() && object::is_shared(&line.about) {
+            return self.ledger.wrote(&line, line.repeats.clone(), self.start.elapsed());
+        }
         let event = self.maker.make(&line, self.clock.now());
         let answer = tokio::time::timeout(WRITE_TIMEOUT, write(&self.client, &line, &event)).await;
         let verdict = answer.map_or(Verdict::Later, |answer| judge(answer, &event));
@@ -177,7 +181,10 @@ async fn write(client: &Client, line: &Line, event: &Event) -> Result<Event, kub
 
 fn judge(answer: Result<Event, kube::Error>, event: &Event) -> Verdict {
     let Err(error) = answer else { return Verdict::Written };
+    let is_shared = event.regarding.as_ref().is_some_and(object::is_shared);
     let verdict = match &error {
+        // Another node told it, or this one before it was restarted.
+        kube::Error::Api(status) if status.code == 409 && is_shared => return Verdict::Written,
         kube::Error::Api(status) if status.code == 404 && event.series.is_some() => return Verdict::Anew,
         kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429 => Verdict::Never,
         _ => Verdict::Later,

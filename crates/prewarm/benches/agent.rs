@@ -12,7 +12,7 @@ use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use node::{Node, TINY_IMAGES};
 use prewarm_testkit::figure::{Bar, Figures, median};
-use prewarm_testkit::measure::{cpu_seconds, peak_mib, resident_mib};
+use prewarm_testkit::measure::{cpu_seconds, peak_resident_mib, resident_mib};
 
 /// How many pairs of a large pull are compared.
 const PAIRS: usize = 11;
@@ -157,7 +157,7 @@ async fn memory(node: &mut Node, next: &mut usize, figures: &mut Figures) -> any
     let images = node.take(next, BATCH);
     node.ask(&images).await?;
     node.succeeded(BATCH).await?;
-    let peak = peak_mib(node.agent_id()?)?;
+    let peak = peak_resident_mib(node.agent_id()?)?;
     figures.add("resident memory while pulling 50 images, peak", peak, "MiB", Bar::AtMost(32.0));
     ensure!(peak >= idle, "the peak lies below the rest");
     Ok(())

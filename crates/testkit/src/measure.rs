@@ -25,11 +25,6 @@ pub fn resident_mib(pid: u32) -> anyhow::Result<f64> {
     status_field(pid, "VmRSS:").map(|kib| kib / 1024.0)
 }
 
-/// The most memory a process ever had resident, in MiB.
-pub fn peak_mib(pid: u32) -> anyhow::Result<f64> {
-    status_field(pid, "VmHWM:").map(|kib| kib / 1024.0)
-}
-
 /// The most memory that a process ever had resident, in MiB.
 pub fn peak_resident_mib(pid: u32) -> anyhow::Result<f64> {
     status_field(pid, "VmHWM:").map(|kib| kib / 1024.0)

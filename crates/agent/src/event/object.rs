@@ -24,6 +24,8 @@ const ACTION: &str = "PullImage";
 const MOST_OF_NOTE: usize = 1024;
 /// The server's bound on the name of an instance.
 const MOST_OF_INSTANCE: usize = 128;
+/// For so long a kind of failure is told once on a job, whichever node it is on.
+const SECONDS_PER_HOUR: i64 = 3600;
 /// How much of an object's name begins its events' names; with the rest it stays below the server's 253.
 const MOST_OF_NAME: usize = 200;
 
@@ -69,7 +71,7 @@ impl Maker {
         let namespace = line.about.namespace.clone().filter(|namespace| !namespace.is_empty());
         Event {
             metadata: ObjectMeta {
-                name: Some(line.repeats.clone().unwrap_or_else(|| self.name(&line.about, now))),
+                name: Some(line.repeats.clone().unwrap_or_else(|| self.name(line, now))),
                 namespace: Some(namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())),
                 ..ObjectMeta::default()
             },
@@ -86,14 +88,32 @@ impl Maker {
         }
     }
 
-    /// A name that no other event has: those of other nodes on the same job neither.
-    fn name(&mut self, about: &ObjectReference, now: Timestamp) -> String {
-        self.made += 1;
+    /// On a job, the name is the same on all nodes for an hour, so that a thousand nodes that fail alike make one event.
+    /// On the NodeImage it is one that no other event has.
+    fn name(&mut self, line: &Line, now: Timestamp) -> String {
         let mut hasher = DefaultHasher::new();
-        (&self.instance, now.as_nanosecond(), self.made).hash(&mut hasher);
-        let name = about.name.as_deref().unwrap_or(CONTROLLER);
+        if is_shared(&line.about) {
+            let hour = now.as_second() / SECONDS_PER_HOUR;
+            (&line.about.namespace, &line.about.uid, class(line.reason), hour).hash(&mut hasher);
+        } else {
+            self.made += 1;
+            (&self.instance, now.as_nanosecond(), self.made).hash(&mut hasher);
+        }
+        let name = line.about.name.as_deref().unwrap_or(CONTROLLER);
         let begin = name[..name.floor_char_boundary(MOST_OF_NAME)].trim_end_matches(['.', '-']);
         format!("{begin}.{:016x}", hasher.finish())
+    }
+}
+
+/// Whether other nodes have things to tell about this object too.
+pub fn is_shared(about: &ObjectReference) -> bool {
+    about.kind.as_deref() != Some(&NodeImage::kind(&()))
+}
+
+fn class(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Succeeded => "",
+        Reason::Failed(class) => class.name(),
     }
 }
 

@@ -170,7 +170,26 @@ async fn thousands_of_failures_become_a_few_events() {
             "cannot pull web:v9999, and 2899 more images",
         ]
     );
-    assert_eq!(world.written("shop").await.len(), 5);
+    assert_eq!(world.written("shop").await.len(), 1, "a job hears of a kind of failure once an hour");
+    assert_eq!(world.count("events_dropped_total"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_fail_alike_tell_the_job_once() {
+    let world = world().await;
+    for node in 0..50 {
+        let (events, writer) = events(
+            world.server.client(),
+            &format!("node-{node}"),
+            world.clock.clone(),
+            world.metrics.clone(),
+        );
+        tokio::spawn(writer.run());
+        events.ended(&ending("v1", Some("cannot pull web:v1: not found")));
+    }
+    pass(MOMENT).await;
+    assert_eq!(world.written("shop").await.len(), 1);
+    assert_eq!(world.written("default").await.len(), 50);
     assert_eq!(world.count("events_dropped_total"), 0);
 }
 
@@ -183,7 +202,8 @@ async fn the_same_failure_again_counts_its_event_up() {
         pass(Duration::from_secs(2)).await;
     }
     pass(Duration::from_secs(10)).await;
-    let counts: Vec<Value> = world.written("shop").await.iter().map(|event| event["count"].clone()).collect();
+    let counts: Vec<Value> =
+        world.written("default").await.iter().map(|event| event["count"].clone()).collect();
     assert_eq!(counts, [3]);
 }
 
@@ -193,13 +213,13 @@ async fn an_event_that_is_gone_is_told_anew() {
     let events = world.start();
     events.ended(&ending("v1", Some("cannot pull web:v1")));
     pass(MOMENT).await;
-    let api = Api::<Event>::namespaced(world.server.client(), "shop");
+    let api = Api::<Event>::namespaced(world.server.client(), "default");
     let name =
         api.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0).metadata.name.unwrap();
     api.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
     events.ended(&ending("v1", Some("cannot pull web:v1")));
     pass(Duration::from_secs(11)).await;
-    assert_eq!(world.notes("shop").await, ["on node node-1: cannot pull web:v1"]);
+    assert_eq!(world.notes("default").await, ["cannot pull web:v1"]);
 }
 
 #[tokio::test(start_paused = true)]
