@@ -93,11 +93,14 @@ impl From<Secret> for Named {
     }
 }
 
+/// What a Secret holds, by key.
+type Content<'a> = Vec<(&'a String, &'a Vec<u8>)>;
+
 /// What the answers hold, for telling a changed Secret from an unchanged one.
-fn contents(answers: &[Result<Secret, String>]) -> Vec<Option<Vec<(&String, &Vec<u8>)>>> {
+fn contents(answers: &[Result<Secret, String>]) -> Vec<Option<Content<'_>>> {
     answers.iter().map(|answer| answer.as_ref().ok().map(content)).collect()
 }
 
-fn content(secret: &Secret) -> Vec<(&String, &Vec<u8>)> {
+fn content(secret: &Secret) -> Content<'_> {
     secret.data.iter().flatten().map(|(key, value)| (key, &value.0)).collect()
 }

@@ -41,7 +41,7 @@ pub struct Args {
     /// The node to work for
     #[arg(long, env = "NODE_NAME", value_name = "NAME", help_heading = "Node")]
     node_name: String,
-    /// The runtime's socket, such as unix:///run/containerd/containerd.sock; searched for if not given
+    /// The runtime's socket, such as `unix:///run/containerd/containerd.sock`; searched for if not given
     #[arg(long, env = "PREWARM_RUNTIME_ENDPOINT", value_name = "SOCKET", help_heading = "Node")]
     runtime_endpoint: Option<String>,
     /// Where the runtime's socket is searched for: containerd, CRI-O, cri-dockerd
@@ -115,7 +115,7 @@ pub struct Args {
         help_heading = "Operation"
     )]
     log_format: log::Format,
-    /// What is logged: error, warn, info, debug, trace, or filters such as prewarm_agent=debug
+    /// What is logged: error, warn, info, debug, trace, or filters such as `prewarm_agent=debug`
     #[arg(
         long,
         env = "PREWARM_LOG",

@@ -106,9 +106,8 @@ impl Worklist {
         for entry in self.entries.values_mut() {
             match entry.stage {
                 Stage::Finished | Stage::Attempting { .. } => continue,
-                Stage::Queued => {}
                 Stage::Resting { until } if until <= now.elapsed => entry.stage = Stage::Queued,
-                Stage::Resting { .. } => {}
+                Stage::Queued | Stage::Resting { .. } => {}
             }
             if let Next::GiveUp(reason) = entry.timeline().next(entry.failures, entry.elapsed(now)) {
                 if let Some(message) = reason.message() {
