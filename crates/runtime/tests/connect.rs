@@ -20,9 +20,9 @@ const SOCKETS: [&str; 6] = [
 ];
 
 fn run_directory() -> TempDir {
-    let directory = tempdir().unwrap();
+    let directory = tempdir().expect("a test may write temporary files");
     for part in ["containerd", "crio", "cri-dockerd"] {
-        std::fs::create_dir(directory.path().join(part)).unwrap();
+        std::fs::create_dir(directory.path().join(part)).expect("a test may write temporary files");
     }
     directory
 }

@@ -89,12 +89,12 @@ impl World for FakeWorld {
 
     fn unreachable(&self) -> anyhow::Result<ImageRef> {
         let text = "dial tcp 10.77.0.1:9: connect: connection refused";
-        let _script = self.fake.image("refused.example/shop/web:v1").fails(REFUSALS, Code::Unknown, text);
+        self.fake.image("refused.example/shop/web:v1").fails(REFUSALS, Code::Unknown, text);
         Ok(ImageRef::parse("refused.example/shop/web:v1")?)
     }
 
     async fn locked(&self) -> anyhow::Result<ImageRef> {
-        let _script = self.fake.image("locked.example/shop/web:v1").needs("robot", "the right one");
+        self.fake.image("locked.example/shop/web:v1").needs("robot", "the right one");
         Ok(ImageRef::parse("locked.example/shop/web:v1")?)
     }
 }

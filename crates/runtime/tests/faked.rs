@@ -13,7 +13,7 @@ use prewarm_runtime::{Code, Progress, PullRequest, Runtime};
 use tokio::time::{Instant, sleep, timeout};
 
 fn reference(text: &str) -> ImageRef {
-    ImageRef::parse(text).unwrap()
+    ImageRef::parse(text).expect("a test gives valid references")
 }
 
 fn request(text: &str) -> PullRequest {
@@ -36,7 +36,7 @@ fn as_robot(text: &str, password: &str) -> PullRequest {
 }
 
 async fn connect(fake: &Fake) -> Runtime {
-    Runtime::connect(&fake.endpoint()).await.unwrap()
+    Runtime::connect(&fake.endpoint()).await.expect("the fake answers")
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn a_pull_takes_as_long_as_it_is_told_to() {
 #[tokio::test(start_paused = true)]
 async fn every_pull_is_written_down_with_what_it_brought() {
     let fake = Fake::new();
-    let _image = fake.image("reg.example/a:1");
+    fake.image("reg.example/a:1");
     let runtime = connect(&fake).await;
     let mut asked = as_robot("reg.example/a:1", "open sesame");
     asked.labels.insert("app".into(), "shop".into());
@@ -77,7 +77,7 @@ async fn every_pull_is_written_down_with_what_it_brought() {
 #[tokio::test(start_paused = true)]
 async fn failures_come_in_order_and_end() {
     let fake = Fake::new();
-    let _image = fake.image("reg.example/a:1").fails(2, Code::Unknown, "429 Too Many Requests").fails(
+    fake.image("reg.example/a:1").fails(2, Code::Unknown, "429 Too Many Requests").fails(
         1,
         Code::Unknown,
         "no space left on device",
@@ -95,7 +95,7 @@ async fn failures_come_in_order_and_end() {
 #[tokio::test(start_paused = true)]
 async fn a_locked_image_is_given_to_the_right_account_only() {
     let fake = Fake::new();
-    let _image = fake.image("reg.example/a:1").needs("robot", "open sesame");
+    fake.image("reg.example/a:1").needs("robot", "open sesame");
     let runtime = connect(&fake).await;
     for wrong in [request("reg.example/a:1"), as_robot("reg.example/a:1", "abracadabra")] {
         let error = runtime.pull(&wrong).await.err().unwrap();
@@ -107,7 +107,7 @@ async fn a_locked_image_is_given_to_the_right_account_only() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_pull_is_written_down_at_its_moment() {
     let fake = Fake::new();
-    let _image = fake.image("reg.example/a:1").hangs();
+    fake.image("reg.example/a:1").hangs();
     let runtime = connect(&fake).await;
     let asked = request("reg.example/a:1");
     assert!(timeout(Duration::from_secs(7), runtime.pull(&asked)).await.is_err());
@@ -123,7 +123,7 @@ async fn pulls_under_way_at_one_moment_are_counted() {
     let runtime = connect(&fake).await;
     let pulls = (1..=3).map(|number| {
         let name = format!("reg.example/a:{number}");
-        let _image = fake.image(&name).takes(Duration::from_secs(number));
+        fake.image(&name).takes(Duration::from_secs(number));
         let runtime = runtime.clone();
         async move { runtime.pull(&request(&name)).await.unwrap() }
     });
@@ -134,8 +134,7 @@ async fn pulls_under_way_at_one_moment_are_counted() {
 #[tokio::test(start_paused = true)]
 async fn progress_follows_the_clock_and_ends_with_unpacking() {
     let fake = Fake::new();
-    let _image = fake
-        .image("reg.example/a:1")
+    fake.image("reg.example/a:1")
         .layers(&[600, 400])
         .takes(Duration::from_secs(10))
         .unpacks_for(Duration::from_secs(10));
@@ -163,7 +162,7 @@ async fn progress_follows_the_clock_and_ends_with_unpacking() {
 #[tokio::test(start_paused = true)]
 async fn a_frozen_runtime_counts_as_away_after_ten_seconds_and_goes_on() {
     let fake = Fake::new();
-    let _image = fake.image("reg.example/a:1").present();
+    fake.image("reg.example/a:1").present();
     let runtime = connect(&fake).await;
     fake.freeze();
     let start = Instant::now();
@@ -177,8 +176,8 @@ async fn a_frozen_runtime_counts_as_away_after_ten_seconds_and_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_stopped_runtime_loses_its_pulls_and_keeps_its_images() {
     let fake = Fake::new();
-    let _kept = fake.image("reg.example/kept:1").present();
-    let _lost = fake.image("reg.example/lost:1").hangs();
+    fake.image("reg.example/kept:1").present();
+    fake.image("reg.example/lost:1").hangs();
     let runtime = connect(&fake).await;
     let mut removals = runtime.removals();
     let asked = request("reg.example/lost:1");
@@ -214,7 +213,7 @@ async fn a_tag_that_moved_is_pulled_anew_and_leaves_the_old_image_without_it() {
 async fn two_names_of_one_image_are_one_image() {
     let fake = Fake::new();
     let one = fake.image("reg.example/a:1").present();
-    let _other = fake.image("reg.example/a:stable").same_as(&one).present();
+    fake.image("reg.example/a:stable").same_as(&one).present();
     let runtime = connect(&fake).await;
     let images = runtime.images().await.unwrap();
     assert_eq!(images.len(), 1);

@@ -32,6 +32,7 @@ pub(super) struct Plot {
     seed: String,
 }
 
+#[expect(clippy::return_self_not_must_use, reason = "each call takes effect, whether or not another follows")]
 impl Script {
     pub(super) fn new(shared: Arc<Shared>, reference: ImageRef) -> Self {
         shared.world().plots.entry(reference.clone()).or_insert_with(|| Plot::new(&reference));
