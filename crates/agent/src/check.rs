@@ -23,6 +23,11 @@ pub struct Questions {
     refused: Vec<Task>,
 }
 
+/// Whether this worklist would like to know anything.
+pub fn has_questions(worklist: &Worklist) -> bool {
+    worklist.warmed().next().is_some() || worklist.refused().next().is_some()
+}
+
 /// What was found.
 pub struct Findings {
     /// Whether each warmed image is there.

@@ -58,6 +58,14 @@ impl Reporter {
         self.uid = None;
     }
 
+    /// When a status with this change could leave, if there is anybody to send it to.
+    pub fn earliest(&self, change: Change, tags: usize, now: Duration) -> Option<Duration> {
+        let is_free = self.uid.is_some() && !self.is_writing;
+        let desired = i32::try_from(tags).unwrap_or(i32::MAX);
+        let at = is_free.then(|| self.coalescer.due(change, desired, now)).flatten()?;
+        Some(at.max(self.not_before))
+    }
+
     /// Whether this status is worth a write now, or when it will be.
     pub fn due(&mut self, status: &NodeImageStatus, now: Duration) -> Due {
         let Some(uid) = self.uid.clone() else { return Due::Never };
@@ -78,7 +86,13 @@ impl Reporter {
 
     /// Takes note of how a write to the object with this UID ended. The watch may know another object by now, and
     /// about that one the answer says nothing.
-    pub fn written(&mut self, uid: &str, result: Result<DynamicObject, Trouble>, now: Duration, jitter: f64) {
+    pub fn written(
+        &mut self,
+        uid: &str,
+        result: Result<Box<DynamicObject>, Trouble>,
+        now: Duration,
+        jitter: f64,
+    ) {
         self.is_writing = false;
         let is_known = self.uid.as_deref() == Some(uid);
         match result {

@@ -63,7 +63,7 @@ enum Message {
     Progress(u64, Bytes),
     Ended(u64, Outcome),
     /// A write to the object with this UID ended.
-    Written(String, Result<DynamicObject, Trouble>),
+    Written(String, Result<Box<DynamicObject>, Trouble>),
     Removed,
     Checked(Result<check::Findings, CallError>),
     Stop,
@@ -164,11 +164,11 @@ impl Loop {
         self.check(now);
         let conditions = self.conditions();
         let decision = self.worklist.decide(&conditions, now);
-        let status = self.status(now);
-        let report_at = self.report(&status, now);
+        self.note_first_sync(now);
+        let report_at = self.report_if_due(now);
         self.agent.metrics.queue(self.worklist.queued(), self.worklist.running());
         let room_at = conditions.no_room.is_some().then(|| now.elapsed + ROOM_INTERVAL);
-        let has_questions = check::Questions::of(&self.worklist).is_some() && !self.is_checking;
+        let has_questions = check::has_questions(&self.worklist) && !self.is_checking;
         let check_at = self.check_at.filter(|_| has_questions && self.runtime.is_some());
         let wake_at = [decision.wake_at, report_at, room_at, check_at, self.stop_at];
         self.apply(decision);
@@ -206,7 +206,7 @@ impl Loop {
         let last = async {
             loop {
                 let now = self.now();
-                let status = self.status(now);
+                let status = self.status();
                 if self.reporter.is_settled(&status) {
                     return;
                 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::DynamicObject;
 use prewarm_api::kruise::{ImageFilesystem, NodeImageStatus};
+use prewarm_plan::node::when::Change;
 use prewarm_plan::node::worklist::{Decision, Start};
 use prewarm_plan::node::{Moment, report};
 use tracing::debug;
@@ -44,7 +45,7 @@ impl Loop {
     }
 
     /// The whole status as it is now.
-    pub(super) fn status(&mut self, now: Moment) -> NodeImageStatus {
+    pub(super) fn status(&self) -> NodeImageStatus {
         let room = self.guard().and_then(RoomGuard::room);
         if let Some(room) = room {
             self.agent.metrics.room(room.free, room.capacity);
@@ -53,13 +54,26 @@ impl Loop {
             free_bytes: i64::try_from(room.free).unwrap_or(i64::MAX),
             capacity_bytes: i64::try_from(room.capacity).unwrap_or(i64::MAX),
         });
-        let states = self.worklist.states();
-        let status = report::bounded(report::build(&states, self.first_sync.clone(), filesystem));
+        report::bounded(report::build(&self.worklist.states(), self.first_sync.clone(), filesystem))
+    }
+
+    /// Notes how the first pass over the images ended, once it has.
+    pub(super) fn note_first_sync(&mut self, now: Moment) {
         if self.first_sync.is_none() && self.uid.is_some() && self.worklist.unfinished() == 0 {
+            let status = report::build(&self.worklist.states(), None, None);
             self.first_sync = Some(first_sync(&status, now.wall));
-            return NodeImageStatus { first_sync_status: self.first_sync.clone(), ..status };
         }
-        status
+    }
+
+    /// Reports if it is time. A large status costs much to make, so none is made that could not leave yet.
+    pub(super) fn report_if_due(&mut self, now: Moment) -> Option<Duration> {
+        let change = if self.worklist.unfinished() == 0 { Change::Idle } else { Change::Step };
+        let at = self.reporter.earliest(change, self.worklist.asked(), now.elapsed)?;
+        if at > now.elapsed {
+            return Some(at);
+        }
+        let status = self.status();
+        self.report(&status, now)
     }
 
     pub(super) fn report(&mut self, status: &NodeImageStatus, now: Moment) -> Option<Duration> {
@@ -71,7 +85,7 @@ impl Loop {
                 tokio::spawn(async move {
                     let uid = report.uid.clone();
                     let result = write(api, node, report).await;
-                    drop(sender.send(Message::Written(uid, result)).await);
+                    drop(sender.send(Message::Written(uid, result.map(Box::new))).await);
                 });
                 None
             }

@@ -4,9 +4,24 @@
 //! Tests name the rules that they hold the agent to: `D…`, `T…` and `W…` are behaviours, tests and weaknesses of
 //! `OpenKruise` 1.9's daemon, `S…` are what must hold at every moment.
 
+mod bad;
+mod chaos;
 mod credentials;
+mod crio;
+mod disk;
+mod events;
+mod eviction;
+mod lifecycle;
 mod node;
+mod operations;
+mod outages;
+mod pace;
 mod pulling;
 mod queue;
+mod reports;
+mod restarts;
+mod runtime;
+mod secrecy;
+mod sources;
 mod tasks;
 mod timelines;

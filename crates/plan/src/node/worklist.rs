@@ -209,6 +209,11 @@ impl Worklist {
         good.chain(bad).collect()
     }
 
+    /// How many entries there are, good and bad.
+    pub fn asked(&self) -> usize {
+        self.entries.len() + self.bad.len()
+    }
+
     /// How many attempts run.
     pub fn running(&self) -> usize {
         self.entries.values().filter(|entry| matches!(entry.stage, Stage::Attempting { .. })).count()

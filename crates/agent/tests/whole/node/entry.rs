@@ -46,8 +46,3 @@ pub fn image(tags: &[&str]) -> Value {
 pub fn image_of(entries: Vec<Value>) -> Value {
     json!({ "tags": entries })
 }
-
-/// A digest that no image has.
-pub fn digest() -> String {
-    format!("sha256:{}", "0123456789abcdef".repeat(4))
-}

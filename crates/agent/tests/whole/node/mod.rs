@@ -26,7 +26,7 @@ mod entry;
 mod secret;
 
 pub use clock::JumpingClock;
-pub use entry::{always, digest, image, image_of, owned, policy, tag, version, with};
+pub use entry::{always, image, image_of, owned, policy, tag, version, with};
 pub use secret::{docker_config, with_secrets};
 
 /// The node's name.
@@ -67,8 +67,12 @@ impl Node {
     }
 
     pub fn on(fake: Fake) -> Self {
+        Self::with_options(fake, Options::default())
+    }
+
+    pub fn with_options(fake: Fake, options: Options) -> Self {
         let clock = Arc::new(JumpingClock::new());
-        let server = Server::new(clock.clone(), Options::default());
+        let server = Server::new(clock.clone(), options);
         for definition in prewarm_api::crd::all() {
             server.install(&serde_json::to_value(definition).unwrap()).unwrap();
         }

@@ -1,0 +1,80 @@
+//! The disk guard (W45, S12): no pull starts without room, a running one stops when it is gone, and how much is free
+//! rides along with reports.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use prewarm_agent::disk::Filesystem;
+use prewarm_api::kruise::{FailureClass, PullPhase};
+use prewarm_plan::node::disk::MinFree;
+use serde_json::json;
+
+use crate::node::{Node, image, pass};
+
+const APP: &str = "reg.example/app:1";
+const NAME: &str = "reg.example/app";
+
+#[tokio::test(start_paused = true)]
+async fn without_room_nothing_is_asked_of_the_runtime_and_the_status_says_why() {
+    let mut node = Node::new();
+    node.fake.keeps_images_in(Path::new("/dev/shm"));
+    node.fake.image(APP);
+    node.config.min_free = MinFree::Bytes(u64::MAX);
+    node.ask(json!({ NAME: image(&["1"]) })).await;
+    node.start();
+    pass(3600.0).await;
+    let tag = node.tag(NAME, "1").await;
+    let message = tag.message.unwrap();
+    assert_eq!((tag.phase, tag.start_time), (PullPhase::Waiting, None));
+    assert!(message.starts_with("waits for room: ") && message.contains(" free on /dev/shm"), "{message}");
+    assert!(message.ends_with("remove unused images or lower --min-free"), "{message}");
+    assert_eq!((node.fake.requests("PullImage"), node.fake.requests("ImageStatus")), (0, 0));
+    assert!(node.status_writes() <= 2, "{} writes in an hour of waiting", node.status_writes());
+    node.stop().await;
+    node.config.min_free = MinFree::Bytes(0);
+    node.start();
+    assert_eq!(node.settled(1).await.succeeded, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_pull_stops_when_room_runs_out_and_is_not_tried_again() {
+    let mut node = Node::new();
+    node.fake.keeps_images_in(Path::new("/dev/shm"));
+    node.fake.image(APP).takes(Duration::from_secs(100));
+    let free = Filesystem::nearest(Path::new("/dev/shm")).read().unwrap().free;
+    node.config.min_free = MinFree::Bytes(free - 8_000_000);
+    node.ask(json!({ NAME: image(&["1"]) })).await;
+    node.start();
+    node.fake.started(APP).await;
+    pass(10.0).await;
+    let mut ballast = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    ballast.write_all(&vec![1; 12_000_000]).unwrap();
+    let status = node.settled(1).await;
+    assert!((10.0..11.0).contains(&node.seconds()), "{}", node.seconds());
+    assert_eq!((status.failed, node.fake.calls().len()), (1, 1));
+    let tag = node.tag(NAME, "1").await;
+    assert_eq!(tag.failure_class, Some(FailureClass::NoSpace));
+    let message = tag.message.unwrap();
+    assert!(message.contains("no space (attempt 1 of 4): stopped for lack of room: "), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn free_room_rides_along_and_never_causes_a_report() {
+    let mut node = Node::new();
+    node.fake.keeps_images_in(Path::new("/dev/shm"));
+    node.fake.image(APP);
+    node.ask(json!({ NAME: image(&["1"]) })).await;
+    node.start();
+    let status = node.settled(1).await;
+    let capacity = Filesystem::nearest(Path::new("/dev/shm")).read().unwrap().capacity;
+    let filesystem = status.image_filesystem.unwrap();
+    assert_eq!(u64::try_from(filesystem.capacity_bytes).unwrap(), capacity);
+    pass(5.0).await;
+    let writes = node.status_writes();
+    let mut ballast = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    ballast.write_all(&vec![1; 1_000_000]).unwrap();
+    pass(600.0).await;
+    assert_eq!(node.status_writes(), writes);
+    assert!(node.metrics.encode().contains("free"), "and the metrics have it");
+}
