@@ -26,6 +26,7 @@ fn the_body_for_scrubbing_holds() {
         "a***\naa***",
         "%25%\n%25%2525",
         "\\u0041\n\\\\u0041\\u0041",
+        "\u{1}\u{10}\\a\n\\zz",
         "abab\nabababab",
         "pä✓s\n✓pä✓sä",
         "ab\n:ab",

@@ -22,7 +22,9 @@ impl View {
         let twice = quoted.as_ref().and_then(|view| view.undo(b'\\', backslash));
         let mixed = quoted.as_ref().and_then(|view| view.undo(b'%', percent));
         let inner = query.as_ref().and_then(|view| view.undo(b'\\', backslash));
-        [Some(plain), query, quoted, twice, mixed, inner].into_iter().flatten().collect()
+        // Behind a stray backslash the first escape of a value reads as an escaped backslash and a plain rest.
+        let stray = plain.undo(b'\\', |bytes| backslash(bytes).filter(|_| bytes.get(1) != Some(&b'\\')));
+        [Some(plain), query, quoted, twice, mixed, inner, stray].into_iter().flatten().collect()
     }
 
     /// Where the bytes of a range in this view stand in the text.
