@@ -26,16 +26,6 @@ impl Credential {
         self.username.is_empty() && self.secrets().all(SecretText::is_empty)
     }
 
-    /// The registry's address as runtimes compare it: a URL, whose host is the one that is asked. They withhold the
-    /// credential from any other host, and from every host if the address is not a URL.
-    pub fn server_url(&self) -> String {
-        match self.server_address.as_str() {
-            // Images of Docker Hub are served under another name than they have.
-            "docker.io" => "https://registry-1.docker.io".to_owned(),
-            address => format!("https://{address}"),
-        }
-    }
-
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretText> {
         [&self.password, &self.identity_token, &self.registry_token].into_iter()
     }
@@ -95,15 +85,6 @@ mod tests {
             server_address: "ghcr.io".into(),
         };
         assert_eq!(format!("{credential:?}"), r#"Credential { server_address: "ghcr.io", .. }"#);
-    }
-
-    #[test]
-    fn the_address_for_runtimes_is_a_url_of_the_host_that_is_asked() {
-        let url = |address: &str| {
-            Credential { server_address: address.into(), ..Credential::default() }.server_url()
-        };
-        assert_eq!(url("reg.example:5000"), "https://reg.example:5000");
-        assert_eq!(url("docker.io"), "https://registry-1.docker.io");
     }
 
     #[test]
