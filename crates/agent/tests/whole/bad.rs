@@ -64,7 +64,11 @@ async fn settled(node: &Node, tags: i32) -> NodeImageStatus {
         }
         pass(0.5).await;
     }
-    panic!("not settled: {:#}", untyped(node).get(NODE).await.unwrap().data["status"]);
+    panic!(
+        "not settled: {:#}\n{:#?}",
+        untyped(node).get(NODE).await.unwrap().data["status"],
+        node.faults.journal()
+    );
 }
 
 fn assert_good(status: &NodeImageStatus) {
@@ -74,16 +78,18 @@ fn assert_good(status: &NodeImageStatus) {
 #[tokio::test(start_paused = true)]
 async fn impossible_names_and_tags_fail_with_a_reason_and_the_rest_goes_on() {
     let images = json!({
-        "": image(&["1"]),
+        "reg.example/nameless": image(&["1"]),
         "UPPER CASE/and spaces": image(&["1"]),
         "reg.example/app": image(&["tag with spaces", "sha256:short"]),
         "../../etc/passwd": image(&["1"]),
     });
     let mut node = node(images, json!(null)).await;
+    node.rewrite = Some(("reg.example/nameless", ""));
     node.start();
     let status = settled(&node, 6).await;
     assert_good(&status);
     assert_eq!(status.failed, 5);
+    assert_eq!(tag_of(&status, "", "1").unwrap().failure_class, Some(FailureClass::InvalidReference));
     let bad = tag_of(&status, "UPPER CASE/and spaces", "1").unwrap();
     assert_eq!((bad.phase, bad.failure_class), (PullPhase::Failed, Some(FailureClass::InvalidReference)));
     let message = bad.message.unwrap();
@@ -116,8 +122,9 @@ async fn entries_of_the_wrong_shape_fail_with_a_reason_and_the_rest_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn of_a_tag_that_stands_twice_the_highest_version_is_pulled_and_the_other_told() {
     let newer = crate::node::version(always(tag("1")), 3);
-    let images = json!({ "reg.example/app": image_of(vec![tag("1"), newer]) });
+    let images = json!({ "reg.example/app": image_of(vec![tag("twin"), newer]) });
     let mut node = node(images, json!(null)).await;
+    node.rewrite = Some(("\"twin\"", "\"1\""));
     node.fake.image("reg.example/app:1");
     node.start();
     let status = settled(&node, 3).await;
@@ -165,7 +172,7 @@ async fn a_message_of_a_megabyte_is_cut_when_its_task_is_taken_over() {
     pass(10.0).await;
     let status = settled(&node, 1).await;
     let tag = tag_of(&status, GOOD, "1").unwrap();
-    assert_eq!((tag.phase, tag.message.unwrap().len()), (PullPhase::Failed, 511));
+    assert_eq!((tag.phase, tag.message.unwrap().len()), (PullPhase::Failed, 512));
     assert_eq!(tag.completion_time.unwrap().0, "2026-11-15T07:00:09Z".parse::<Timestamp>().unwrap());
     assert!(node.fake.calls().is_empty(), "it has ended");
 }

@@ -79,5 +79,5 @@ async fn no_credential_reaches_the_status_the_events_the_metrics_or_the_log() {
     }
     let [(_, status), (_, events), _, (_, log)] = places;
     assert!(status.contains("cannot pull") && events.contains("cannot pull"), "there was something to find");
-    assert!(log.contains("TRACE") && log.contains("attempting"), "the log was read");
+    assert!(log.contains("TRACE") && log.contains("attempting"), "the log was read: {log:.3000}");
 }

@@ -69,8 +69,9 @@ async fn a_secret_that_may_not_be_read_is_told_with_the_namespace_that_may() {
     node.start();
     node.settled(1).await;
     let message = node.tag(NAME, "1").await.message.unwrap();
-    assert!(message.contains("secret shop/pull may not be read by the agent"), "{message}");
-    assert!(message.contains(CONFIG_NAMESPACE), "{message}");
+    let wanted = "credentials: secret shop/pull may not be read by the agent; put it into namespace \
+                  kruise-daemon-config; give a pull secret";
+    assert!(message.contains(wanted), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,8 +11,8 @@ pub const MOST_BYTES: usize = 512;
 const MOST_OF_REFERENCE: usize = 140;
 /// No advice takes more of a message.
 const MOST_OF_ADVICE: usize = 160;
-/// All problems with credentials together take no more of a message.
-const MOST_OF_CREDENTIALS: usize = 80;
+/// All problems with credentials together may take this much of a message, or half of what is left.
+const LEAST_OF_CREDENTIALS: usize = 80;
 /// At least this much is left for the runtime's own words; the bounds above see to it.
 const LEAST_OF_TEXT: usize = 16;
 
@@ -41,13 +41,14 @@ pub fn sentence(failure: &Failure<'_>) -> String {
     let (class, begun, allowed) = (words(failure.class), failure.begun, failure.allowed);
     let head = format!("cannot pull {reference}: {class} (attempt {begun} of {allowed})");
     let mut tail = String::new();
-    if !failure.credentials.is_empty() {
-        let problems = plain(&failure.credentials.join("; "));
-        tail = format!("; credentials: {}", cut(&problems, MOST_OF_CREDENTIALS));
-    }
     let advice = plain(failure.advice);
     if !advice.is_empty() {
-        tail = format!("{tail}; {}", cut(&advice, MOST_OF_ADVICE));
+        tail = format!("; {}", cut(&advice, MOST_OF_ADVICE));
+    }
+    if !failure.credentials.is_empty() {
+        let left = MOST_BYTES.saturating_sub(head.len() + tail.len());
+        let problems = plain(&failure.credentials.join("; "));
+        tail = format!("; credentials: {}{tail}", cut(&problems, LEAST_OF_CREDENTIALS.max(left / 2)));
     }
     let text = plain(failure.text);
     if text.is_empty() {
@@ -75,7 +76,7 @@ const fn words(class: FailureClass) -> &'static str {
 }
 
 /// On one line and without control characters, which would hide text in a terminal and grow sixfold in JSON.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let words = text.split(|one: char| one.is_whitespace() || one.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

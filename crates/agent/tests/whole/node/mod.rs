@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use http_body_util::BodyExt as _;
+use hyper::body::Bytes;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
@@ -12,7 +14,7 @@ use prewarm_agent::secrets::KubeSecrets;
 use prewarm_agent::{Agent, Health, Metrics, events, run};
 use prewarm_api::kruise::{ImageTagStatus, NodeImage, NodeImageStatus};
 use prewarm_credentials::CredentialSource;
-use prewarm_embedded::faults::{Faults, Happened, Verb};
+use prewarm_embedded::faults::{Faults, Happened, PassedBody, Verb};
 use prewarm_embedded::{Options, Server};
 use prewarm_plan::node::disk::MinFree;
 use prewarm_runtime::fake::Fake;
@@ -20,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tower::{Layer as _, ServiceBuilder};
 
 mod clock;
 mod entry;
@@ -49,6 +52,9 @@ pub struct Node {
     pub health: Health,
     /// Where credentials come from instead of Secrets.
     pub credentials: Option<Arc<dyn CredentialSource>>,
+    /// What the agent reads instead of what the server has, for objects that no server of ours would take: a text
+    /// and what stands in its place.
+    pub rewrite: Option<(&'static str, &'static str)>,
     /// When the test began.
     pub born: Instant,
     running: Option<Running>,
@@ -98,6 +104,7 @@ impl Node {
             metrics: Metrics::new(),
             health: Health::default(),
             credentials: None,
+            rewrite: None,
             born: Instant::now(),
             running: None,
         }
@@ -105,7 +112,7 @@ impl Node {
 
     /// Starts the agent.
     pub fn start(&mut self) {
-        let client = self.faults.client(&self.server);
+        let client = self.client_of_agent();
         let (events, writer) = events(client.clone(), NODE, self.clock.clone(), self.metrics.clone());
         let secrets = || Arc::new(KubeSecrets::new(client.clone(), self.config.config_namespace.clone()));
         let agent = Agent {
@@ -120,6 +127,17 @@ impl Node {
         let (stop, stopped) = oneshot::channel();
         let agent = tokio::spawn(run(agent, async move { drop(stopped.await) }));
         self.running = Some(Running { stop, agent, writer: tokio::spawn(writer.run()) });
+    }
+
+    fn client_of_agent(&self) -> Client {
+        let Some((text, other)) = self.rewrite else { return self.faults.client(&self.server) };
+        let rewrite = move |data: Bytes| Bytes::from(String::from_utf8_lossy(&data).replace(text, other));
+        let service = ServiceBuilder::new()
+            .map_response(move |answer: http::Response<PassedBody>| {
+                answer.map(|body| body.map_frame(move |frame| frame.map_data(rewrite)))
+            })
+            .service(self.faults.layer(self.server.clone()));
+        Client::new(service, "default")
     }
 
     /// Asks the agent to stop, as SIGTERM does, and waits until it has.
@@ -252,6 +270,11 @@ impl Node {
 /// The status of one tag.
 pub fn tag_of(status: &NodeImageStatus, name: &str, tag: &str) -> Option<ImageTagStatus> {
     status.image_statuses.as_ref()?.get(name)?.tags.iter().find(|status| status.tag == tag).cloned()
+}
+
+/// As many seeds as `PREWARM_SEEDS` says, or these: more take longer and find more.
+pub fn seeds(usual: u64) -> std::ops::Range<u64> {
+    0..std::env::var("PREWARM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual)
 }
 
 /// Lets this much time pass.
