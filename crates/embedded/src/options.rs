@@ -1,5 +1,7 @@
 //! The limits of a server, each with a name.
 
+use std::time::Duration;
+
 /// What a server takes and keeps. The defaults are those of a real server with etcd.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -9,6 +11,8 @@ pub struct Options {
     pub max_object_bytes: usize,
     /// Events that wait for one slow watcher; with more it is cut off.
     pub watch_buffer: usize,
+    /// How often a watch that asked for it hears how far the server is.
+    pub bookmark_interval: Duration,
     /// Changes that each resource remembers, for watches that resume and lists that go on.
     pub history_changes: usize,
     /// Bytes of the objects in those changes.
@@ -23,6 +27,7 @@ impl Default for Options {
             max_body_bytes: 3 * 1024 * 1024,
             max_object_bytes: 3 * 512 * 1024,
             watch_buffer: 1024,
+            bookmark_interval: Duration::from_mins(1),
             history_changes: 10_000,
             history_bytes: 64 * 1024 * 1024,
             seed: 0,

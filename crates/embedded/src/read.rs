@@ -154,7 +154,7 @@ pub fn watch(
     let initial =
         if starts_with_all { objects_of(state, resource, &interest, &selector)? } else { Vec::new() };
     let after = if starts_with_all || asked == 0 { present } else { asked };
-    let progress = state.progress();
+    let (progress, bookmark_interval) = (state.progress(), state.options.bookmark_interval);
     let subscription = match state.shelf_mut(resource)?.watch(interest, after) {
         Ok(subscription) => subscription,
         Err(TooOld { oldest }) => {
@@ -167,7 +167,7 @@ pub fn watch(
         selector,
         initial,
         marks_end_of_initial: starts_with_all && query.allow_watch_bookmarks,
-        bookmarks: query.allow_watch_bookmarks,
+        bookmarks: query.allow_watch_bookmarks.then_some(bookmark_interval),
         timeout: query.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         revision: after,
         progress,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,8 +21,6 @@ use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::store::{Change, ChangeKind, Stored, Subscription, line};
 
-/// How often a watch that asked for it hears how far the server is.
-const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// A last bookmark comes this long before the end, so that the client knows from where to go on.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// How long a watch lasts if the client does not say.
@@ -41,8 +39,8 @@ pub struct Plan {
     pub initial: Vec<Arc<Stored>>,
     /// Whether a bookmark says that those were all.
     pub marks_end_of_initial: bool,
-    /// Whether bookmarks are sent.
-    pub bookmarks: bool,
+    /// How often bookmarks are sent, if they are.
+    pub bookmarks: Option<Duration>,
     /// When it ends, if the client says so.
     pub timeout: Option<Duration>,
     /// The revision up to which everything is known at the start.
@@ -61,7 +59,7 @@ pub struct WatchStream {
     selector: Selector,
     waiting: VecDeque<Waiting>,
     changes: Option<mpsc::Receiver<Arc<Change>>>,
-    bookmarks: Option<Pin<Box<Sleep>>>,
+    bookmarks: Option<Bookmarks>,
     end: Pin<Box<Sleep>>,
     /// Nothing up to this revision is sent, except what was there at the start.
     after: u64,
@@ -93,7 +91,7 @@ impl WatchStream {
             selector: plan.selector,
             waiting,
             changes: Some(changes),
-            bookmarks: plan.bookmarks.then(|| Box::pin(sleep_until(next_bookmark(end)))),
+            bookmarks: plan.bookmarks.map(|interval| Bookmarks::new(interval, end)),
             end: Box::pin(sleep_until(end)),
             after: plan.revision,
             progress: plan.progress,
@@ -158,11 +156,10 @@ impl WatchStream {
                 }
                 Poll::Pending => {}
             }
-            let Some(timer) = &mut self.bookmarks else { return Poll::Pending };
-            if timer.as_mut().poll(ctx).is_pending() {
+            let Some(bookmarks) = &mut self.bookmarks else { return Poll::Pending };
+            if bookmarks.poll_due(ctx, self.end.deadline()).is_pending() {
                 return Poll::Pending;
             }
-            timer.as_mut().reset(next_bookmark(self.end.deadline()));
             return Poll::Ready(Some(self.bookmark(progress.max(self.after), false)));
         }
     }
@@ -202,9 +199,29 @@ impl WatchStream {
     }
 }
 
-fn next_bookmark(end: Instant) -> Instant {
+/// When the next bookmark is due.
+#[derive(Debug)]
+struct Bookmarks {
+    interval: Duration,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Bookmarks {
+    fn new(interval: Duration, end: Instant) -> Self {
+        Self { interval, timer: Box::pin(sleep_until(next_bookmark(interval, end))) }
+    }
+
+    /// Ready when one is due; then the next is waited for.
+    fn poll_due(&mut self, ctx: &mut Context<'_>, end: Instant) -> Poll<()> {
+        ready!(self.timer.as_mut().poll(ctx));
+        self.timer.as_mut().reset(next_bookmark(self.interval, end));
+        Poll::Ready(())
+    }
+}
+
+fn next_bookmark(interval: Duration, end: Instant) -> Instant {
     let now = Instant::now();
-    let regular = now + BOOKMARK_INTERVAL;
+    let regular = now + interval;
     match end.checked_sub(LAST_BOOKMARK) {
         Some(last) if last > now => regular.min(last),
         _ => regular,
