@@ -4,7 +4,7 @@ use std::env;
 
 use prewarm_bed::{cgroups, enter};
 
-use super::binary::Binary;
+use super::binary::{self, Binary};
 use super::tally::Tally;
 use crate::tools::{self, Readiness};
 
@@ -13,9 +13,10 @@ pub fn run(binaries: &[Binary]) -> anyhow::Result<Tally> {
     if let Some(reason) = obstacle()? {
         return skip(binaries, &reason);
     }
+    let program = binary::build_shipped()?;
     let mut sum = Tally::default();
     for binary in binaries {
-        sum += binary.run_aloud()?;
+        sum += binary.run_aloud(&program)?;
     }
     // Each bed removes its own; one that was killed could not.
     cgroups::sweep_stale(enter::NAME_PREFIX);
