@@ -20,6 +20,9 @@ const PROSE: [&str; 8] = [
     "requests",
 ];
 
+/// What follows `authorization:` in the sentences of runtimes, where no header is meant.
+const SENTENCES: [&str; 2] = ["authorization failed", "server message:"];
+
 /// In each shape the first group stays and the second is hidden.
 const SHAPES: [&str; 6] = [
     // https://user:password@host, up to the at sign that ends the authority. A digest stands behind a slash.
@@ -52,7 +55,9 @@ pub(super) fn hide(text: &str) -> String {
 
 fn hide_one(found: &Captures<'_>) -> String {
     let (whole, kept, value) = (&found[0], &found[1], &found[2]);
-    if PROSE.contains(&value.to_ascii_lowercase().trim_end_matches(['.', ':'])) {
+    let lower = value.to_ascii_lowercase();
+    let is_sentence = SENTENCES.iter().any(|beginning| lower.starts_with(beginning));
+    if is_sentence || PROSE.contains(&lower.trim_end_matches(['.', ':'])) {
         return whole.to_owned();
     }
     let rest = &whole[kept.len() + value.len()..];

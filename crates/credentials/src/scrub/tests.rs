@@ -102,6 +102,8 @@ fn ordinary_errors_are_left_as_they_are() {
         r#"Www-Authenticate: Bearer realm="https://auth.docker.io/token",service="registry.docker.io""#,
         "rpc error: code = Unknown desc = failed to resolve reference \"reg.example/a:v1\"",
         "failed to authorize: failed to fetch oauth token: 401 Unauthorized",
+        "repository does not exist or may require authorization: authorization failed: no basic auth credentials",
+        "may require authorization: server message: insufficient_scope: authorization failed",
     ] {
         assert_eq!(scrub(text, &[password("hunter2")]), text);
     }
