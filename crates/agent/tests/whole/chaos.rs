@@ -54,9 +54,8 @@ impl World {
             image.fails(random.random_range(0..3), Code::Unknown, "connection refused");
         }
         node.ask(json!({})).await;
-        let seen = Arc::default();
         let (asked, rounds) = (BTreeMap::new(), BTreeMap::new());
-        Self { node, random, asked, rounds, kills: 0, seen }
+        Self { node, random, asked, rounds, kills: 0, seen: Arc::default() }
     }
 
     async fn live(mut self) {

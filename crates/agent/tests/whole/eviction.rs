@@ -47,8 +47,9 @@ async fn an_image_that_the_node_keeps_removing_is_given_longer_and_longer_rests(
         Some("waits 20 minutes because this node removed the image 4 times: it lacks room")
     );
     node.settled(1).await;
-    let starts = node.starts(APP);
-    let rests: Vec<u64> = starts.windows(2).map(|two| ((two[1] - two[0]) / 60.0).floor() as u64).collect();
+    let calls = node.fake.calls();
+    let rests: Vec<u64> =
+        calls.windows(2).map(|two| (two[1].started - two[0].started).as_secs() / 60).collect();
     assert_eq!(rests, [0, 5, 10, 20], "minutes between pulls");
 }
 

@@ -4,6 +4,8 @@
 //! Tests name the rules that they hold the agent to: `D…`, `T…` and `W…` are behaviours, tests and weaknesses of
 //! `OpenKruise` 1.9's daemon, `S…` are what must hold at every moment.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod bad;
 mod chaos;
 mod credentials;
@@ -21,7 +23,6 @@ mod queue;
 mod reports;
 mod restarts;
 mod runtime;
-mod secrecy;
 mod sources;
 mod tasks;
 mod timelines;

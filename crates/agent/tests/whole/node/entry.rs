@@ -44,5 +44,5 @@ pub fn image(tags: &[&str]) -> Value {
 
 /// One image with these entries.
 pub fn image_of(entries: Vec<Value>) -> Value {
-    json!({ "tags": entries })
+    json!({ "tags": Value::Array(entries) })
 }

@@ -212,10 +212,10 @@ impl Node {
                 self.changed(&status).await;
             }
         };
-        match tokio::time::timeout(PATIENCE, look).await {
-            Ok(status) => status,
-            Err(_) => panic!("{what} did not come; the status is {:#?}", self.status().await),
-        }
+        let Ok(status) = tokio::time::timeout(PATIENCE, look).await else {
+            panic!("{what} did not come; the status is {:#?}", self.status().await);
+        };
+        status
     }
 
     /// Waits until the status is another one.

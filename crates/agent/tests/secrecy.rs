@@ -1,4 +1,11 @@
-//! Credentials appear nowhere, also when the runtime repeats them (S13). The log is read at its finest level.
+//! Credentials appear nowhere, also when the runtime repeats them (S13). The log is read at its finest level, and it is
+//! the whole process's, so this test has a process of its own.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+#[path = "whole/node/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "it uses a part of what the other tests need")]
+mod node;
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -8,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use prewarm_runtime::Code;
 use serde_json::json;
 
-use crate::node::{Node, docker_config, image_of, owned, pass, policy, tag, with_secrets};
+use node::{Node, docker_config, image_of, owned, pass, policy, tag, with_secrets};
 
 const PASSWORD: &str = "hunter2/correct+horse";
 
@@ -37,7 +44,8 @@ impl Log {
 fn spellings() -> Vec<String> {
     let basic = STANDARD.encode(format!("robot:{PASSWORD}"));
     let escaped = PASSWORD.replace('/', "%2F").replace('+', "%2B");
-    let hex = PASSWORD.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let digits = |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap());
+    let hex = PASSWORD.bytes().flat_map(digits).collect();
     vec![PASSWORD.to_owned(), STANDARD.encode(PASSWORD), basic, escaped, hex]
 }
 
@@ -50,7 +58,7 @@ async fn no_credential_reaches_the_status_the_events_the_metrics_or_the_log() {
         .with_writer(move || writer.clone())
         .with_ansi(false)
         .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    tracing::subscriber::set_global_default(subscriber).unwrap();
     let mut node = Node::new();
     let echo = format!("denied: you said {}", spellings().join(" and "));
     node.fake.image("reg.example/app:1").needs("robot", "another").fails(1, Code::Unknown, &echo);
