@@ -213,6 +213,21 @@ fn a_beginning_in_the_future_does_not_prolong_the_deadline() {
 }
 
 #[test]
+fn a_deadline_goes_on_in_an_agent_that_has_just_started() {
+    let policy = json!({ "activeDeadlineSeconds": 30 });
+    let status = json!({ "imageStatuses": { "reg.example/app": { "tags": [
+        { "tag": "1", "phase": "Pulling", "startTime": at(60).wall.to_string() },
+    ]}}});
+    let restarted = |seconds| Moment { elapsed: Duration::from_secs(seconds - 80), wall: at(seconds).wall };
+    let mut worklist = Worklist::default();
+    let asked = read(&spec(&[json!({ "tag": "1", "pullPolicy": policy })]));
+    worklist.adopt(asked, &reported(&status), restarted(80));
+    let decision = worklist.decide(&free(0), restarted(80));
+    assert_eq!(decision.wake_at, Some(Duration::from_secs(10)));
+    assert_eq!(worklist.decide(&free(1), restarted(85)).starts[0].timeout, Duration::from_secs(5));
+}
+
+#[test]
 fn a_slowed_registry_holds_back_its_tasks_and_nobody_elses() {
     let mut worklist = Worklist::default();
     let spec = json!({ "images": {
@@ -320,6 +335,16 @@ fn changed_credentials_give_a_refused_entry_by_hand_one_more_round() {
     assert_eq!(tags(&worklist.decide(&free(1), at(2))), ["1"]);
     worklist.ended(2, failure(FailureClass::Unauthorized), at(3), STEADY);
     assert_eq!(worklist.refused().count(), 0, "once is enough");
+}
+
+#[test]
+fn a_late_word_about_credentials_disturbs_no_attempt() {
+    let mut worklist = list(&[json!({ "tag": "1" })]);
+    worklist.decide(&free(1), at(0));
+    worklist.ended(1, failure(FailureClass::Unauthorized), at(1), STEADY);
+    assert_eq!(tags(&worklist.decide(&free(1), at(2))), ["1"]);
+    assert!(!worklist.credentials_are(&key("1"), 2));
+    assert_eq!((worklist.running(), status(&worklist, "1").failed_attempts), (1, 1));
 }
 
 #[test]
