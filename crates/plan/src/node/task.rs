@@ -12,6 +12,8 @@ use prewarm_api::reference_object::ObjectReference;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::message::plain;
+
 /// How many entries of a NodeImage are read. The definition allows fewer; this bounds an object from elsewhere.
 pub const MAX_ENTRIES: usize = 8192;
 
@@ -144,7 +146,7 @@ fn task(
     let tag = entry.get("tag").and_then(Value::as_str).unwrap_or_default();
     let version = entry.get("version").and_then(Value::as_i64).unwrap_or_default();
     let key = Key { name: name.to_owned(), tag: tag.to_owned() };
-    let bad = |class, reason| BadEntry { key: key.clone(), version, class, reason };
+    let bad = |class, reason: String| BadEntry { key: key.clone(), version, class, reason: plain(&reason) };
     let spec: ImageTagSpec = serde_json::from_value(completed(entry)).map_err(|error| {
         bad(FailureClass::Unknown, format!("this entry of the spec cannot be read: {error}; correct it"))
     })?;
@@ -223,6 +225,12 @@ mod tests {
                 (&key("app", ""), FailureClass::Unknown),
             ]
         );
+    }
+
+    #[test]
+    fn a_reason_repeats_no_control_characters() {
+        let asked = read(&json!({ "images": { "a\u{1b}[31m\n": { "tags": [{ "tag": "v1" }] } } }));
+        assert!(!asked.bad[0].reason.contains(char::is_control), "{:?}", asked.bad[0].reason);
     }
 
     #[test]
