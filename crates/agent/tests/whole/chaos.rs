@@ -80,7 +80,8 @@ impl World {
             5 | 6 => {
                 self.node.kill().await;
                 self.kills += 1;
-                pass(self.random.random_range(0.0..5.0)).await;
+                // A request of the dead can be on its way for a second and a half; no process starts faster than that.
+                pass(self.random.random_range(1.6..6.0)).await;
                 self.node.start();
             }
             7 => {
