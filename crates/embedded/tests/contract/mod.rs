@@ -31,6 +31,7 @@ mod schemas;
 mod selectors;
 mod status;
 mod streaming;
+mod tables;
 mod unknown_fields;
 mod updating;
 mod watch;
@@ -117,6 +118,7 @@ pub fn all() -> Vec<Case> {
         selectors::cases(),
         status::cases(),
         streaming::cases(),
+        tables::cases(),
         unknown_fields::cases(),
         updating::cases(),
         watch::cases(),
