@@ -3,8 +3,9 @@
 use anyhow::{Context as _, ensure};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, NodeImage, NodeImageStatus, PullPhase};
-use prewarm_testkit::Runtime;
+
 use prewarm_testkit::image::{Image, Layer};
+use prewarm_testkit::{Node, Runtime, wait};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, node_images};
@@ -84,15 +85,50 @@ pub async fn the_work_goes_on_around_entries_that_make_no_sense() -> anyhow::Res
     bad_ones_say_why(&status)?;
     ensure!(json!(status).to_string().len() < 30_000, "nothing of the long message is left");
 
-    // Our own definition comes, and the same object goes on to be served.
     install::definitions(&desk.client, &node_images()).await?;
-    let patch = json!({ "spec": { "images": { "registry.example/bad/web": { "tags": [
-        { "tag": "v5", "version": 1, "pullPolicy": { "ttlSecondsAfterFinished": 3600 } },
-    ] } } } });
-    desk.api.patch(node.name(), &PatchParams::default(), &Patch::Merge(patch)).await?;
-    desk.succeeded((GOOD, "v5"), 1).await?;
+    reports_go_on_under_our_rules(cluster, &node, &agent).await?;
+    the_wrong_entries_can_be_taken_out(&desk).await?;
     agent.process.check()?;
     agent.was_refused_nothing()
+}
+
+/// The spec as it is stored would be refused today, and yet its status is written.
+async fn reports_go_on_under_our_rules(cluster: &Cluster, node: &Node, agent: &Agent) -> anyhow::Result<()> {
+    let desk = cluster.desk(node)?;
+    wait::until("our rules to be in force", async || {
+        let params = PatchParams { dry_run: true, ..PatchParams::default() };
+        let answer = desk.api.patch(&desk.node, &params, &Patch::Merge(another(json!({})))).await;
+        Ok(answer.is_err().then_some(()))
+    })
+    .await?;
+    // The registry stands still until the loss is reported; a quick pull would leave nothing to report.
+    cluster.registry.process.freeze()?;
+    node.remove(&format!("{GOOD}:odd")).await?;
+    let is = |phase: PullPhase| move |tag: &ImageTagStatus| (tag.phase == phase).then_some(());
+    desk.until_tag("to be pulled again", (GOOD, "odd"), is(PullPhase::Pulling)).await?;
+    cluster.registry.process.thaw()?;
+    desk.until_tag("to be back", (GOOD, "odd"), is(PullPhase::Succeeded)).await?;
+    let refused = agent.counter("prewarm_agent_api_writes_total{kind=\"status\",result=\"failed\"}").await?;
+    ensure!(refused == 0, "{refused} reports were refused");
+    Ok(())
+}
+
+async fn the_wrong_entries_can_be_taken_out(desk: &Desk) -> anyhow::Result<()> {
+    let names = spec()["images"].as_object().context("there are images")?.clone();
+    let nothing = names.into_iter().map(|(name, _)| (name, Value::Null)).collect();
+    let patch = Patch::Merge(another(Value::Object(nothing)));
+    desk.api.patch(&desk.node, &PatchParams::default(), &patch).await.context("correcting the NodeImage")?;
+    desk.succeeded((GOOD, "v5"), 1).await?;
+    let status = desk.settled(1).await?;
+    ensure!(status.failed == 0 && status.succeeded == 1, "{status:?}");
+    Ok(())
+}
+
+/// A change of the images that also asks for a tag more.
+fn another(mut images: Value) -> Value {
+    let tag = json!({ "tag": "v5", "version": 1, "pullPolicy": { "ttlSecondsAfterFinished": 3600 } });
+    images[GOOD] = json!({ "tags": [tag] });
+    json!({ "spec": { "images": images } })
 }
 
 async fn store(desk: &Desk) -> anyhow::Result<()> {
