@@ -100,10 +100,10 @@ impl Reporter {
                 self.failures = 0;
                 self.observe(&object);
             }
-            // The watch will say what there is instead.
-            Err(Trouble::OtherObject) if is_known => self.uid = None,
-            Ok(_) | Err(Trouble::OtherObject) => {}
-            Err(Trouble::Failed) => {
+            Ok(_) | Err(Trouble::OtherObject) if !is_known => {}
+            // If the object is gone, the watch will say so. If it does not, the answer was wrong: while definitions are
+            // changed, an API server may deny what it has, and a report that waited for the watch would wait for ever.
+            Ok(_) | Err(Trouble::OtherObject | Trouble::Failed) => {
                 self.failures = self.failures.saturating_add(1);
                 self.not_before = now + backoff::pause(self.failures, jitter);
             }
@@ -201,4 +201,31 @@ fn status_of(object: &DynamicObject) -> Option<NodeImageStatus> {
 /// Resource versions of one object grow; one that is no number is taken as it comes.
 fn version_of(object: &DynamicObject) -> u64 {
     object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object() -> DynamicObject {
+        let object = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage",
+            "metadata": { "name": "node-1", "uid": "first", "resourceVersion": "1" },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_denied_object_is_tried_again_until_the_watch_says_that_it_is_gone() {
+        let mut reporter = Reporter::default();
+        reporter.observe(&object());
+        let status = NodeImageStatus { desired: 1, succeeded: 1, ..NodeImageStatus::default() };
+        let now = Duration::from_secs(1);
+        assert!(matches!(reporter.due(&status, now), Due::Now(_)));
+        reporter.written("first", Err(Trouble::OtherObject), now, 0.0);
+        let Due::At(at) = reporter.due(&status, now) else { panic!("the report is given up") };
+        assert_eq!(at, now + backoff::FIRST_PAUSE);
+        reporter.forget();
+        assert!(matches!(reporter.due(&status, at), Due::Never));
+    }
 }
