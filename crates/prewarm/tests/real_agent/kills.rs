@@ -112,7 +112,7 @@ impl<'a> Race<'a> {
             let whole = ends.clone().filter(|seen| seen.range.is_none()).count();
             ensure!(whole <= 1 && ends.count() >= 1, "round {round} has {whole} whole downloads: {seen:#?}");
         }
-        self.agent.was_refused_nothing()
+        Ok(())
     }
 }
 
@@ -126,7 +126,8 @@ pub async fn an_agent_killed_in_the_middle_of_pulls_loses_nothing() -> anyhow::R
         race.agent.process.spawn()?;
         race.arrive().await?;
     }
-    race.finish().await
+    race.finish().await?;
+    race.agent.was_refused_nothing()
 }
 
 pub async fn containerd_killed_in_the_middle_of_pulls_loses_nothing() -> anyhow::Result<()> {
@@ -140,7 +141,8 @@ pub async fn containerd_killed_in_the_middle_of_pulls_loses_nothing() -> anyhow:
         race.node.ready().await.context("containerd after it was killed")?;
         race.arrive().await?;
     }
-    race.finish().await
+    race.finish().await?;
+    race.agent.was_refused_nothing()
 }
 
 pub async fn the_api_server_killed_in_the_middle_of_reports_loses_nothing() -> anyhow::Result<()> {
@@ -156,5 +158,6 @@ pub async fn the_api_server_killed_in_the_middle_of_reports_loses_nothing() -> a
         cluster.server.ready().await?;
         race.arrive().await?;
     }
+    // A server that has just started refuses what it will allow, until it has read its roles.
     race.finish().await
 }
