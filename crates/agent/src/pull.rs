@@ -33,19 +33,27 @@ pub struct Tools {
     pub room: Option<RoomGuard>,
 }
 
-/// Carries out one attempt. `progress` hears how far it is.
-pub async fn attempt(start: &Start, tools: &Tools, progress: impl Fn(Bytes)) -> Outcome {
+/// What a worker says before it has ended.
+pub enum Word {
+    /// So far it is.
+    Progress(Bytes),
+    /// The runtime has pulled; only the look is left.
+    Pulled,
+}
+
+/// Carries out one attempt. `tell` hears how far it is.
+pub async fn attempt(start: &Start, tools: &Tools, tell: impl Fn(Word)) -> Outcome {
     let task = &start.task;
     tokio::select! {
-        outcome = timeout(start.timeout, have(task, tools)) => {
+        outcome = timeout(start.timeout, have(task, tools, &tell)) => {
             outcome.unwrap_or_else(|_| Outcome::Failed(timed_out(start)))
         }
         sentence = crossed(tools.room.as_ref()) => Outcome::Failed(out_of_room(task, sentence)),
-        () = follow(task, tools, progress) => unreachable!("following ends with the attempt"),
+        () = follow(task, tools, &tell) => unreachable!("following ends with the attempt"),
     }
 }
 
-async fn have(task: &Task, tools: &Tools) -> Outcome {
+async fn have(task: &Task, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
     if !task.is_always {
         match tools.runtime.image(&task.reference).await {
             Ok(Some(image)) => {
@@ -58,7 +66,10 @@ async fn have(task: &Task, tools: &Tools) -> Outcome {
     let request = CredentialRequest { image: task.reference.clone(), secrets: task.secrets.clone() };
     let found = tools.credentials.credentials(&request).await;
     match pull(task, tools, &found).await {
-        Ok(()) => confirm(task, tools, &found).await,
+        Ok(()) => {
+            tell(Word::Pulled);
+            confirm(task, tools, &found).await
+        }
         Err(error) => failed(task, &error, &found),
     }
 }
@@ -170,12 +181,13 @@ async fn crossed(room: Option<&RoomGuard>) -> String {
 }
 
 /// Tells how far the pull is, as long as the runtime can say so. It never ends.
-async fn follow(task: &Task, tools: &Tools, progress: impl Fn(Bytes)) {
+async fn follow(task: &Task, tools: &Tools, tell: &impl Fn(Word)) {
     let mut ticks = interval_at(tokio::time::Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
     loop {
         ticks.tick().await;
         if let Ok(Some(now)) = tools.runtime.progress(&task.reference).await {
-            progress(Bytes { done: now.done, total: now.total, is_unpacking: now.is_unpacking });
+            let bytes = Bytes { done: now.done, total: now.total, is_unpacking: now.is_unpacking };
+            tell(Word::Progress(bytes));
         }
     }
 }

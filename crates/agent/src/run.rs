@@ -11,8 +11,8 @@ use kube::api::DynamicObject;
 use prewarm_api::kruise::FirstSyncStatus;
 use prewarm_clock::Clock;
 use prewarm_credentials::CredentialSource;
+use prewarm_plan::node::Moment;
 use prewarm_plan::node::worklist::{Conditions, Outcome, Worklist};
-use prewarm_plan::node::{Bytes, Moment};
 use prewarm_runtime::{CallError, Runtime};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
@@ -24,6 +24,7 @@ use crate::config::Config;
 use crate::event::Events;
 use crate::health::Health;
 use crate::metrics::Metrics;
+use crate::pull::Word;
 use crate::reporter::{Reporter, Trouble};
 use crate::room::RoomGuard;
 use crate::watch::{Seen, follow};
@@ -60,7 +61,7 @@ pub struct Agent {
 enum Message {
     Seen(Seen),
     Found(Runtime, Option<RoomGuard>),
-    Progress(u64, Bytes),
+    Said(u64, Word),
     Ended(u64, Outcome),
     /// A write to the object with this UID ended.
     Written(String, Result<Box<DynamicObject>, Trouble>),

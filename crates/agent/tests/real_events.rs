@@ -18,6 +18,7 @@ use serde_json::json;
 real_tests! {
     events_with_the_longest_names_and_texts_are_taken,
     a_failure_that_repeats_counts_its_event_up,
+    two_nodes_that_fail_alike_tell_the_job_once,
 }
 
 fn ending(namespace: &str, job: &str, message: &str) -> anyhow::Result<Ending> {
@@ -72,7 +73,7 @@ async fn events_with_the_longest_names_and_texts_are_taken() -> anyhow::Result<(
 async fn a_failure_that_repeats_counts_its_event_up() -> anyhow::Result<()> {
     let server = ApiServer::shared().await?;
     let namespace = server.namespace().await?;
-    let api = Api::<Event>::namespaced(server.client()?, &namespace);
+    let api = Api::<Event>::namespaced(server.client()?, "default");
     let (events, writer) = start(server, "node-of-repeats")?;
     let ending = ending(&namespace, "warm", "cannot pull web:v1")?;
     events.ended(&ending);
@@ -85,5 +86,21 @@ async fn a_failure_that_repeats_counts_its_event_up() -> anyhow::Result<()> {
     let told = listed(&api, "node-of-repeats").await?;
     let counts: Vec<_> = told.iter().map(|event| event.series.as_ref().map(|series| series.count)).collect();
     ensure!(counts == [Some(3)], "{told:?}");
+    Ok(())
+}
+
+async fn two_nodes_that_fail_alike_tell_the_job_once() -> anyhow::Result<()> {
+    let server = ApiServer::shared().await?;
+    let namespace = server.namespace().await?;
+    let ending = ending(&namespace, "warm", "cannot pull web:v1")?;
+    for node in ["one-of-two", "other-of-two"] {
+        let (events, writer) = start(server, node)?;
+        events.ended(&ending);
+        drop(events);
+        writer.await?;
+    }
+    let api = Api::<Event>::namespaced(server.client()?, &namespace);
+    let told = api.list(&kube::api::ListParams::default()).await?.items;
+    ensure!(told.len() == 1, "{told:?}");
     Ok(())
 }

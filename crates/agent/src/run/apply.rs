@@ -36,9 +36,9 @@ impl Loop {
         let number = start.attempt;
         debug!(attempt = number, image = %start.task.reference, "attempting");
         let worker = tokio::spawn(async move {
-            // How far it is may get lost when much goes on; the next word says it too.
-            let progress = |bytes| drop(sender.try_send(Message::Progress(number, bytes)));
-            let outcome = attempt(&start, &tools, progress).await;
+            // A word may get lost when much goes on; a later one says it too.
+            let tell = |word| drop(sender.try_send(Message::Said(number, word)));
+            let outcome = attempt(&start, &tools, tell).await;
             drop(sender.send(Message::Ended(number, outcome)).await);
         });
         self.workers.insert(number, Worker(worker.abort_handle()));

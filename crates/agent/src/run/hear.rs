@@ -14,6 +14,7 @@ use tracing::{debug, info};
 use super::{Loop, Message, Worker};
 use crate::check;
 use crate::metrics::Target;
+use crate::pull::Word;
 use crate::room::RoomGuard;
 use crate::watch::Seen;
 
@@ -25,7 +26,8 @@ impl Loop {
             Message::Seen(Seen::Gone) => self.lose_object(now),
             Message::Seen(Seen::Trouble) | Message::Due => {}
             Message::Found(runtime, room) => self.use_runtime(runtime, room),
-            Message::Progress(attempt, bytes) => self.worklist.progressed(attempt, bytes),
+            Message::Said(attempt, Word::Progress(bytes)) => self.worklist.progressed(attempt, bytes),
+            Message::Said(attempt, Word::Pulled) => self.worklist.pulled(attempt),
             Message::Ended(attempt, outcome) => self.end(attempt, outcome, now),
             Message::Written(uid, result) => {
                 self.agent.metrics.wrote_status(result.is_ok());

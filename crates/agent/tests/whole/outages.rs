@@ -91,7 +91,7 @@ async fn refused_reports_are_repeated_with_growing_pauses() {
 async fn reports_whose_answers_are_lost_harm_nothing() {
     let node = with_reports_that(|rates, chance| rates.answer_lost = chance).await;
     assert_eq!(node.settled(4).await.succeeded, 4);
-    assert!(node.seconds() < 12.0, "the report itself arrived: {}", node.seconds());
+    assert!(node.seconds() < 60.0, "it arrived while answers were still being lost: {}", node.seconds());
     pass(200.0).await;
     let writes = node.faults.writes();
     pass(3600.0).await;

@@ -17,10 +17,22 @@ pub(super) enum Stage {
     Queued,
     /// An attempt runs; its number tells a late answer of a cancelled attempt from that of the present one.
     Attempting { attempt: u64 },
+    /// The runtime has pulled it, and whether it is there is being asked. That takes no place from others.
+    Confirming { attempt: u64 },
     /// It is left alone until then.
     Resting { until: Duration },
     /// It ended, well or badly.
     Finished,
+}
+
+impl Stage {
+    /// The attempt that runs, if one does.
+    pub fn attempt(self) -> Option<u64> {
+        match self {
+            Self::Attempting { attempt } | Self::Confirming { attempt } => Some(attempt),
+            Self::Queued | Self::Resting { .. } | Self::Finished => None,
+        }
+    }
 }
 
 /// How far a pull is, in bytes.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! small NodeImage   0   ¼   ¾   1¾   2¾   3¾ s …       after work began; each only if something changed
-//! from 50 tags on   0   ¼   ¾   1¾   3¾   7¾   15¾ s …
+//! from 50 tags on   0   1   3   7   15   23 s …
 //! ```
 //!
 //! Whatever is left to say leaves at once when the node falls idle. Progress alone leaves every 5 s at most, and free
@@ -13,8 +13,13 @@ use std::time::Duration;
 
 use prewarm_api::kruise::{ImageTagStatus, NodeImageStatus, PullPhase};
 
+use super::backoff::double;
+
 /// The first interval between reports of one stretch of work. The following ones double.
 pub const FIRST_INTERVAL: Duration = Duration::from_millis(250);
+/// The first interval for a large NodeImage. Short stretches of work then cost it two writes, and the pulls keep the
+/// processor that the API server shares with them on small clusters.
+pub const FIRST_INTERVAL_LARGE: Duration = Duration::from_secs(1);
 /// The longest interval for a small NodeImage.
 pub const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest interval for a large NodeImage, since its writes cost the API server as much as it is large.
@@ -101,17 +106,21 @@ fn without_numbers(status: &ImageTagStatus) -> Option<String> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coalescer {
     sent: Option<Duration>,
-    /// How long after the last report the next one may leave, while work goes on; none while the node is idle.
-    interval: Option<Duration>,
+    /// How many reports told of steps since work began; none while the node is idle.
+    steps: Option<u32>,
 }
 
 impl Coalescer {
     /// When a report with this change may leave, if it is worth one at all. That moment is never before `now`.
     /// `desired` is the number of tags in it.
     pub fn due(&self, change: Change, desired: i32, now: Duration) -> Option<Duration> {
-        let longest = if desired < LARGE { LONGEST_INTERVAL } else { LONGEST_INTERVAL_LARGE };
+        let (first, longest) = if desired < LARGE {
+            (FIRST_INTERVAL, LONGEST_INTERVAL)
+        } else {
+            (FIRST_INTERVAL_LARGE, LONGEST_INTERVAL_LARGE)
+        };
         // After an idle stretch the first report leaves at once, unless that stretch was no stretch at all.
-        let interval = self.interval.unwrap_or(FIRST_INTERVAL).min(longest);
+        let interval = double(first, longest, self.steps.unwrap_or(1));
         let wait = match change {
             Change::Nothing => return None,
             Change::Progress => interval.max(PROGRESS_INTERVAL),
@@ -124,12 +133,12 @@ impl Coalescer {
     /// A report with this change leaves.
     pub fn sent(&mut self, change: Change, now: Duration) {
         self.sent = Some(now);
-        self.interval = match (change, self.interval) {
+        self.steps = match (change, self.steps) {
             (Change::Idle, _) => None,
-            (_, None) => Some(FIRST_INTERVAL),
+            (_, None) => Some(1),
             // Progress is told in long intervals anyway and does not lengthen those of steps.
-            (Change::Nothing | Change::Progress, interval) => interval,
-            (Change::Step, Some(interval)) => Some(interval.saturating_mul(2).min(LONGEST_INTERVAL_LARGE)),
+            (Change::Nothing | Change::Progress, steps) => steps,
+            (Change::Step, Some(steps)) => Some(steps.saturating_add(1)),
         };
     }
 }

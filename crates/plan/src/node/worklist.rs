@@ -2,8 +2,8 @@
 //! observed and when, and carries out what it decides.
 //!
 //! ```text
-//! Queued ─▶ Attempting ─▶ Finished (Succeeded)
-//!   ▲           │ failed
+//! Queued ─▶ Attempting ─▶ Confirming ─▶ Finished (Succeeded)
+//!   ▲           │ failed     │
 //!   └─ Resting ◀┴───────▶ Finished (Failed), when attempts or time are used up
 //! ```
 
@@ -67,8 +67,8 @@ impl Worklist {
         let mut cancelled = Vec::new();
         self.entries.retain(|key, entry| {
             let stays = asked.get(key).is_some_and(|task| task.version == entry.task.version);
-            if let (false, Stage::Attempting { attempt }) = (stays, entry.stage) {
-                cancelled.push(attempt);
+            if !stays {
+                cancelled.extend(entry.stage.attempt());
             }
             stays
         });
@@ -92,7 +92,7 @@ impl Worklist {
     pub fn decide(&mut self, conditions: &Conditions, now: Moment) -> Decision {
         let mut decision = Decision::default();
         self.end_overdue(now, &mut decision);
-        while self.running() < conditions.parallel && conditions.blocks().is_none() {
+        while self.taken_places() < conditions.parallel && conditions.blocks().is_none() {
             let Some(key) = self.next(now) else { break };
             decision.starts.extend(self.begin(&key, now));
         }
@@ -105,7 +105,7 @@ impl Worklist {
     fn end_overdue(&mut self, now: Moment, decision: &mut Decision) {
         for entry in self.entries.values_mut() {
             match entry.stage {
-                Stage::Finished | Stage::Attempting { .. } => continue,
+                Stage::Finished | Stage::Attempting { .. } | Stage::Confirming { .. } => continue,
                 Stage::Resting { until } if until <= now.elapsed => entry.stage = Stage::Queued,
                 Stage::Queued | Stage::Resting { .. } => {}
             }
@@ -125,7 +125,7 @@ impl Worklist {
         let busy: BTreeSet<&ImageRef> = self
             .entries
             .values()
-            .filter(|entry| matches!(entry.stage, Stage::Attempting { .. }))
+            .filter(|entry| entry.stage.attempt().is_some())
             .map(|entry| &entry.task.reference)
             .collect();
         let ready = self.entries.values().filter(|entry| {
@@ -179,10 +179,10 @@ impl Worklist {
 
     /// When the next thing happens by itself: a rest or a deadline ends, or a registry may be asked again.
     fn wake_at(&self, conditions: &Conditions, now: Moment) -> Option<Duration> {
-        let has_place = self.running() < conditions.parallel && conditions.blocks().is_none();
+        let has_place = self.taken_places() < conditions.parallel && conditions.blocks().is_none();
         let wake = |entry: &Entry| {
             let ready = match entry.stage {
-                Stage::Finished | Stage::Attempting { .. } => return None,
+                Stage::Finished | Stage::Attempting { .. } | Stage::Confirming { .. } => return None,
                 Stage::Resting { until } => Some(until),
                 Stage::Queued if has_place => self.closed_until(&entry.task, now),
                 Stage::Queued => None,
@@ -214,8 +214,12 @@ impl Worklist {
         self.entries.len() + self.bad.len()
     }
 
-    /// How many attempts run.
+    /// How many attempts run, whether or not they hold a place.
     pub fn running(&self) -> usize {
+        self.entries.values().filter(|entry| entry.stage.attempt().is_some()).count()
+    }
+
+    fn taken_places(&self) -> usize {
         self.entries.values().filter(|entry| matches!(entry.stage, Stage::Attempting { .. })).count()
     }
 

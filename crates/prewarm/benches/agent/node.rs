@@ -28,7 +28,7 @@ type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<NodeImage>>> + S
 pub struct Node {
     server: ApiServer,
     registry: Registry,
-    node: prewarm_testkit::Node,
+    machine: prewarm_testkit::Node,
     agent: Option<Process>,
     api: Api<NodeImage>,
     events: Events,
@@ -69,11 +69,11 @@ impl Node {
         let params =
             WatchParams::default().fields(&format!("metadata.name={}", node.name())).timeout(WATCH_SECONDS);
         let events = Box::pin(api.watch(&params, &version).await?);
-        Ok(Self { server, registry, node, agent: None, api, events, generation: 1, done: 0 })
+        Ok(Self { server, registry, machine: node, agent: None, api, events, generation: 1, done: 0 })
     }
 
     pub fn start_agent(&mut self) -> anyhow::Result<()> {
-        let mut command: Command = self.node.command(Path::new(env!("CARGO_BIN_EXE_prewarm")));
+        let mut command: Command = self.machine.command(Path::new(env!("CARGO_BIN_EXE_prewarm")));
         command.args([
             "agent",
             "--min-free",
@@ -81,15 +81,15 @@ impl Node {
             "--listen",
             "127.0.0.1:0",
             "--node-name",
-            self.node.name(),
+            self.machine.name(),
         ]);
-        command.arg("--runtime-endpoint").arg(self.node.socket());
+        command.arg("--runtime-endpoint").arg(self.machine.socket());
         command.arg("--kubeconfig").arg(self.server.kubeconfig());
-        self.agent = Some(Process::start("agent", command, self.node.directory())?);
+        self.agent = Some(Process::start("agent", command, self.machine.directory())?);
         Ok(())
     }
 
-    pub async fn restart_agent(&mut self) -> anyhow::Result<()> {
+    pub fn restart_agent(&mut self) -> anyhow::Result<()> {
         self.agent.take().context("an agent runs")?.stop()?;
         self.start_agent()
     }
@@ -103,7 +103,7 @@ impl Node {
         let patch = json!([{ "op": "add", "path": "/spec", "value": { "images": images(references)? } }]);
         let patch: json_patch::Patch = serde_json::from_value(patch)?;
         let written =
-            self.api.patch(self.node.name(), &PatchParams::default(), &Patch::Json::<()>(patch)).await?;
+            self.api.patch(self.machine.name(), &PatchParams::default(), &Patch::Json::<()>(patch)).await?;
         self.generation = written.metadata.generation.context("a custom object has a generation")?;
         Ok(())
     }
@@ -124,26 +124,21 @@ impl Node {
             ensure!(status.failed == 0, "a pull failed: {status:?}");
             let is_present =
                 usize::try_from(status.desired)? == count && usize::try_from(status.succeeded)? == count;
-            if is_present && self.is_about_spec(&object.spec.images, status.image_statuses.as_ref()) {
+            if is_present && is_about_spec(&object.spec.images, status.image_statuses.as_ref()) {
                 self.done = self.generation;
             }
         }
         Ok(writes.saturating_sub(1))
     }
 
-    /// Whether the status speaks of the images of the spec, and not of an earlier one.
-    fn is_about_spec<A, B>(&self, spec: &BTreeMap<String, A>, status: Option<&BTreeMap<String, B>>) -> bool {
-        spec.keys().eq(status.into_iter().flat_map(BTreeMap::keys))
-    }
-
     pub async fn remove(&self, reference: &str) -> anyhow::Result<()> {
         // Each pull leaves records by name and by id; all have to go, or the layers stay.
         self.cri()?.remove(reference).await.context("removing an image")?;
-        self.node.ctr(["content", "prune", "references"]).await.map(drop)
+        self.machine.ctr(["content", "prune", "references"]).await.map(drop)
     }
 
     pub fn cri(&self) -> anyhow::Result<Cri> {
-        self.node.cri()
+        self.machine.cri()
     }
 
     pub fn tiny(&self, number: usize) -> String {
@@ -160,6 +155,11 @@ impl Node {
         *next += count;
         images
     }
+}
+
+/// Whether the status speaks of the images of the spec, and not of an earlier one.
+fn is_about_spec<A, B>(spec: &BTreeMap<String, A>, status: Option<&BTreeMap<String, B>>) -> bool {
+    spec.keys().eq(status.into_iter().flat_map(BTreeMap::keys))
 }
 
 fn images(references: &[String]) -> anyhow::Result<Value> {

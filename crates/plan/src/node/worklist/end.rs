@@ -26,6 +26,13 @@ impl Worklist {
         }
     }
 
+    /// Notes that the runtime has pulled what this attempt is for: its place is free for the next.
+    pub fn pulled(&mut self, attempt: u64) {
+        if let Some(entry) = self.attempted(attempt) {
+            entry.stage = Stage::Confirming { attempt };
+        }
+    }
+
     /// Notes how an attempt ended. Returns the ending if the task ended with it; the answer of a cancelled attempt
     /// counts for nothing.
     pub fn ended(&mut self, attempt: u64, outcome: Outcome, now: Moment, jitter: f64) -> Option<Ending> {
@@ -55,7 +62,7 @@ impl Worklist {
     }
 
     fn attempted(&mut self, attempt: u64) -> Option<&mut Entry> {
-        self.entries.values_mut().find(|entry| entry.stage == Stage::Attempting { attempt })
+        self.entries.values_mut().find(|entry| entry.stage.attempt() == Some(attempt))
     }
 
     /// What should be on the node: the images of all tasks that ended well.

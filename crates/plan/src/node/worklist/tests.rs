@@ -119,6 +119,18 @@ fn a_failure_rests_one_two_four_seconds_and_ends_without_a_last_rest() {
 }
 
 #[test]
+fn what_the_runtime_has_pulled_holds_no_place_while_it_is_looked_for() {
+    let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" })]);
+    assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["1"]);
+    worklist.pulled(1);
+    assert_eq!(phase(&worklist, "1"), PullPhase::Pulling);
+    assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["2"]);
+    assert_eq!(worklist.running(), 2);
+    assert!(worklist.ended(1, success(), at(1), STEADY).is_some());
+    assert_eq!(phase(&worklist, "1"), PullPhase::Succeeded);
+}
+
+#[test]
 fn a_resting_task_holds_no_place() {
     let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" })]);
     assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["1"]);
