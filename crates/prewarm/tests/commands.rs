@@ -52,3 +52,43 @@ fn the_help_reads_like_kubectls() {
         );
     }
 }
+
+/// kruise T138: the node's name comes from the flag or from NODE_NAME, and without it nothing starts.
+#[test]
+fn an_agent_without_a_node_says_which_flag_is_missing() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_prewarm")).arg("agent").env_remove("NODE_NAME").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(output.stderr).contains("--node-name <NAME>"));
+}
+
+#[test]
+fn an_agent_without_a_cluster_says_how_to_name_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_prewarm"))
+        .arg("agent")
+        .env_clear()
+        .env("NODE_NAME", "worker-1")
+        .env("HOME", folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = text(output.stderr);
+    assert!(complaint.contains("set KUBECONFIG, or give --kubeconfig"), "{complaint}");
+}
+
+#[test]
+fn flags_of_the_agent_that_cannot_be_read_are_refused_with_an_example() {
+    for (arguments, example) in [
+        (["--min-free", "lots"], "such as 20%"),
+        (["--drain", "soon"], "like 10s"),
+        (["--max-parallel-pulls", "0"], "1..=64"),
+        (["--log-format", "xml"], "human or json"),
+        (["--listen", "here"], "invalid socket address"),
+    ] {
+        let output = prewarm(&[&["agent", "--node-name", "worker-1"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let complaint = text(output.stderr);
+        assert!(complaint.contains(example), "{arguments:?}: {complaint}");
+    }
+}

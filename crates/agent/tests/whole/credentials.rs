@@ -1,4 +1,4 @@
-//! Credentials from Secrets (D31, D32, T133, T135 turned round; W29, W32).
+//! Credentials from Secrets (D31, D32, T133; W29, W32). D7, D34 and T135 are turned round: each attempt reads them anew.
 
 use prewarm_api::kruise::FailureClass;
 use prewarm_runtime::fake::Call;

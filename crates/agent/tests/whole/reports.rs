@@ -1,4 +1,4 @@
-//! What is reported, when, and how often (D12–D14; W14, W15, W50; S10).
+//! What is reported, when, and how often (D4 turned round: pushed, not polled; D12–D14; W14, W15, W50; S10).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Credentials from other places, and places that may not be read.
+//! Credentials from other places (D33), and places that may not be read (S2).
 
 use std::sync::Arc;
 use std::time::Duration;
