@@ -8,11 +8,11 @@ use prewarm_api::kruise::FailureClass;
 use prewarm_api::reference::ImageRef;
 use prewarm_credentials::{Credential, SecretText};
 use prewarm_runtime::{CallError, Endpoint, PullRequest};
-use prewarm_testkit::image::{Artifact, Image, Layer, index, native_architecture};
+use prewarm_testkit::image::{Image, Layer, index, native_architecture};
 use prewarm_testkit::node::Disk;
 use prewarm_testkit::registry::Challenge;
 use prewarm_testkit::registry::fault::{Fault, On};
-use prewarm_testkit::{FaultProxy, Node, Registry, Runtime, real_tests};
+use prewarm_testkit::{FaultProxy, Faulty, Node, Registry, Runtime, real_tests};
 
 const MIB: usize = 1024 * 1024;
 const REFERENCE: &str = "faulty.example/shop/web:v1";
@@ -28,40 +28,16 @@ real_tests! {
     the_right_account_pulls_and_the_wrong_one_is_unauthorized,
 }
 
-/// A node of each kind, and an image behind a proxy.
-struct Bed {
-    registry: Registry,
-    proxy: FaultProxy,
-    nodes: Vec<Node>,
-    image: Artifact,
-}
-
-impl Bed {
-    async fn start() -> anyhow::Result<Self> {
-        let registry = Registry::start().await?;
-        let image = Image::new("faults").layer(Layer::of(2 * MIB)).build();
-        registry.push("shop/web", &["v1"], &image).await?;
-        let proxy = FaultProxy::start(&registry).await?;
-        let mut nodes = Vec::new();
-        for runtime in Runtime::ALL {
-            let node = Node::configure().runtime(runtime).start(&registry).await?;
-            node.lead("faulty.example", &proxy)?;
-            nodes.push(node);
-        }
-        Ok(Self { registry, proxy, nodes, image })
+/// Pulls on every node while requests meet this fault, and expects the class.
+async fn expect(bed: &Faulty, on: On, fault: Fault, class: FailureClass) -> anyhow::Result<Vec<CallError>> {
+    let mut errors = Vec::new();
+    for node in &bed.nodes {
+        bed.proxy.fail(on.clone(), fault.clone());
+        let error = failure(node, REFERENCE, class).await.with_context(|| format!("{fault:?}"))?;
+        bed.proxy.heal();
+        errors.push(error);
     }
-
-    /// Pulls on every node while requests meet this fault, and expects the class.
-    async fn expect(&self, on: On, fault: Fault, class: FailureClass) -> anyhow::Result<Vec<CallError>> {
-        let mut errors = Vec::new();
-        for node in &self.nodes {
-            self.proxy.fail(on.clone(), fault.clone());
-            let error = failure(node, REFERENCE, class).await.with_context(|| format!("{fault:?}"))?;
-            self.proxy.heal();
-            errors.push(error);
-        }
-        Ok(errors)
-    }
+    Ok(errors)
 }
 
 async fn pull(
@@ -88,13 +64,13 @@ async fn failure(node: &Node, reference: &str, class: FailureClass) -> anyhow::R
 }
 
 async fn every_status_of_a_registry_has_its_class() -> anyhow::Result<()> {
-    let bed = Bed::start().await?;
+    let bed = Faulty::start().await?;
     for (status, class) in [
         (StatusCode::UNAUTHORIZED, FailureClass::Unauthorized),
         (StatusCode::FORBIDDEN, FailureClass::Unauthorized),
         (StatusCode::NOT_FOUND, FailureClass::NotFound),
     ] {
-        for error in bed.expect(On::Manifests, Fault::Status(status), class).await? {
+        for error in expect(&bed, On::Manifests, Fault::Status(status), class).await? {
             ensure!(!error.is_registry_overloaded(), "{status}: {error}");
         }
     }
@@ -105,7 +81,7 @@ async fn every_status_of_a_registry_has_its_class() -> anyhow::Result<()> {
         StatusCode::GATEWAY_TIMEOUT,
     ] {
         for on in [On::Manifests, On::Blobs] {
-            for error in bed.expect(on, Fault::Status(status), FailureClass::Unreachable).await? {
+            for error in expect(&bed, on, Fault::Status(status), FailureClass::Unreachable).await? {
                 ensure!(error.is_registry_overloaded(), "{status}: {error}");
             }
         }
@@ -114,29 +90,29 @@ async fn every_status_of_a_registry_has_its_class() -> anyhow::Result<()> {
 }
 
 async fn a_busy_registry_is_known_by_its_429() -> anyhow::Result<()> {
-    let bed = Bed::start().await?;
+    let bed = Faulty::start().await?;
     let fault = Fault::RetryAfter(StatusCode::TOO_MANY_REQUESTS, 1);
-    for error in bed.expect(On::Manifests, fault, FailureClass::RateLimited).await? {
+    for error in expect(&bed, On::Manifests, fault, FailureClass::RateLimited).await? {
         ensure!(error.is_registry_overloaded(), "{error}");
     }
     Ok(())
 }
 
 async fn broken_content_is_corrupt() -> anyhow::Result<()> {
-    let bed = Bed::start().await?;
+    let bed = Faulty::start().await?;
     let layer = bed.image.blobs.last().context("an image has a layer")?.digest.clone();
     // With a part of the layer in each answer, containerd would go on from there until it has all of it.
-    let errors = bed.expect(On::Path(layer.clone()), Fault::Truncate(0), FailureClass::Corrupt).await?;
+    let errors = expect(&bed, On::Path(layer.clone()), Fault::Truncate(0), FailureClass::Corrupt).await?;
     ensure!(errors.iter().all(|error| error.to_string().ends_with("EOF")), "{errors:?}");
     // Last, because containerd may keep some of the wrong bytes, and fails once more for them.
-    let errors = bed.expect(On::Path(layer), Fault::WrongBytes, FailureClass::Corrupt).await?;
+    let errors = expect(&bed, On::Path(layer), Fault::WrongBytes, FailureClass::Corrupt).await?;
     ensure!(errors.iter().all(|error| error.to_string().contains("expected sha256:")), "{errors:?}");
     Ok(())
 }
 
 async fn broken_connections_are_unreachable() -> anyhow::Result<()> {
-    let bed = Bed::start().await?;
-    for error in bed.expect(On::Anything, Fault::Reset, FailureClass::Unreachable).await? {
+    let bed = Faulty::start().await?;
+    for error in expect(&bed, On::Anything, Fault::Reset, FailureClass::Unreachable).await? {
         ensure!(!error.is_registry_overloaded(), "{error}");
     }
     for node in &bed.nodes {
@@ -147,7 +123,7 @@ async fn broken_connections_are_unreachable() -> anyhow::Result<()> {
 }
 
 async fn without_trust_the_class_is_tls() -> anyhow::Result<()> {
-    let bed = Bed::start().await?;
+    let bed = Faulty::start().await?;
     let untrusted = FaultProxy::start_untrusted(&bed.registry).await?;
     for node in &bed.nodes {
         node.lead("untrusted.example", &untrusted)?;
@@ -159,7 +135,7 @@ async fn without_trust_the_class_is_tls() -> anyhow::Result<()> {
 }
 
 async fn an_image_for_other_platforms_only_has_no_platform() -> anyhow::Result<()> {
-    let bed = Bed::start().await?;
+    let bed = Faulty::start().await?;
     let others = ["s390x", "ppc64le"].into_iter().filter(|other| *other != native_architecture());
     let images: Vec<_> =
         others.map(|other| Image::new(other).architecture(other).layer(Layer::of(MIB))).collect();
@@ -182,7 +158,7 @@ async fn a_full_disk_is_no_space() -> anyhow::Result<()> {
 }
 
 async fn the_right_account_pulls_and_the_wrong_one_is_unauthorized() -> anyhow::Result<()> {
-    let bed = Bed::start().await?;
+    let bed = Faulty::start().await?;
     let reference = bed.proxy.reference("shop/web", "v1");
     let account = |password: &str| {
         Some(Credential {

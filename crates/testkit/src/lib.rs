@@ -7,6 +7,7 @@
 
 pub mod api_server;
 pub mod binary;
+pub mod faulty;
 pub mod figure;
 pub mod image;
 pub mod measure;
@@ -20,6 +21,7 @@ mod http;
 mod pki;
 
 pub use api_server::ApiServer;
+pub use faulty::Faulty;
 pub use node::{Disk, Node, Runtime};
 pub use process::Process;
 pub use registry::{FaultProxy, Registry};

@@ -1,7 +1,5 @@
 //! Nodes with CRI-O: what a test may expect of them, and where they differ from those with containerd.
 
-use std::time::Duration;
-
 use anyhow::ensure;
 use prewarm_testkit::image::{Artifact, Image, Layer};
 use prewarm_testkit::{Node, Registry, Runtime, real_tests};
@@ -13,8 +11,6 @@ real_tests! {
     a_node_pulls_through_cri_and_its_bytes_are_counted,
     names_of_any_usual_host_lead_to_the_registry_unless_told_otherwise,
     tags_are_removed_one_by_one,
-    a_killed_node_comes_back_with_its_images,
-    a_frozen_node_pulls_after_the_thaw,
     several_nodes_of_both_kinds_run_at_once,
 }
 
@@ -73,38 +69,6 @@ async fn tags_are_removed_one_by_one() -> anyhow::Result<()> {
     node.pull(&by_digest).await?;
     ensure!(node.images().await? == [by_digest]);
     Ok(())
-}
-
-async fn a_killed_node_comes_back_with_its_images() -> anyhow::Result<()> {
-    let registry = Registry::start().await?;
-    registry.push("shop/web", &["v1"], &small_image("killed")).await?;
-    let node = Node::start_crio(&registry).await?;
-    node.pull(&registry.reference("shop/web", "v1")).await?;
-    let before = node.images().await?;
-    node.runtime.kill()?;
-    ensure!(node.images().await.is_err());
-    node.runtime.spawn()?;
-    node.ready().await?;
-    ensure!(node.images().await? == before);
-    node.restart().await?;
-    ensure!(node.images().await? == before);
-    Ok(())
-}
-
-async fn a_frozen_node_pulls_after_the_thaw() -> anyhow::Result<()> {
-    let registry = Registry::start().await?;
-    registry.push("shop/web", &["v1"], &small_image("frozen")).await?;
-    let node = Node::start_crio(&registry).await?;
-    let reference = registry.reference("shop/web", "v1");
-    node.runtime.freeze()?;
-    let pull = node.pull(&reference);
-    tokio::pin!(pull);
-    ensure!(
-        tokio::time::timeout(Duration::from_millis(500), &mut pull).await.is_err(),
-        "a frozen node pulled"
-    );
-    node.runtime.thaw()?;
-    pull.await
 }
 
 async fn several_nodes_of_both_kinds_run_at_once() -> anyhow::Result<()> {

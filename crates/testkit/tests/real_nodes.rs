@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use prewarm_testkit::image::{Artifact, Image, Layer, index};
-use prewarm_testkit::{Node, Registry, real_tests};
+use prewarm_testkit::{Node, Registry, Runtime, real_tests};
 
 const MIB: usize = 1024 * 1024;
 
@@ -123,33 +123,38 @@ async fn a_missing_image_is_an_error() -> anyhow::Result<()> {
 async fn a_killed_node_comes_back_with_its_images() -> anyhow::Result<()> {
     let registry = Registry::start().await?;
     registry.push("shop/web", &["v1"], &small_image("killed")).await?;
-    let node = Node::start(&registry).await?;
-    node.pull(&registry.reference("shop/web", "v1")).await?;
-    let before = node.images().await?;
-    node.runtime.kill()?;
-    ensure!(node.images().await.is_err());
-    node.runtime.spawn()?;
-    node.ready().await?;
-    ensure!(node.images().await? == before);
-    node.restart().await?;
-    ensure!(node.images().await? == before);
+    for runtime in Runtime::ALL {
+        let node = Node::configure().runtime(runtime).start(&registry).await?;
+        node.pull(&registry.reference("shop/web", "v1")).await?;
+        let before = node.images().await?;
+        node.runtime.kill()?;
+        ensure!(node.images().await.is_err());
+        node.runtime.spawn()?;
+        node.ready().await?;
+        ensure!(node.images().await? == before);
+        node.restart().await?;
+        ensure!(node.images().await? == before);
+    }
     Ok(())
 }
 
 async fn a_frozen_node_pulls_after_the_thaw() -> anyhow::Result<()> {
     let registry = Registry::start().await?;
     registry.push("shop/web", &["v1"], &small_image("frozen")).await?;
-    let node = Node::start(&registry).await?;
     let reference = registry.reference("shop/web", "v1");
-    node.runtime.freeze()?;
-    let pull = node.pull(&reference);
-    tokio::pin!(pull);
-    ensure!(
-        tokio::time::timeout(Duration::from_millis(500), &mut pull).await.is_err(),
-        "a frozen node pulled"
-    );
-    node.runtime.thaw()?;
-    pull.await
+    for runtime in Runtime::ALL {
+        let node = Node::configure().runtime(runtime).start(&registry).await?;
+        node.runtime.freeze()?;
+        let pull = node.pull(&reference);
+        tokio::pin!(pull);
+        ensure!(
+            tokio::time::timeout(Duration::from_millis(500), &mut pull).await.is_err(),
+            "a frozen node pulled"
+        );
+        node.runtime.thaw()?;
+        pull.await?;
+    }
+    Ok(())
 }
 
 async fn a_stopped_registry_fails_pulls_until_it_is_back() -> anyhow::Result<()> {
