@@ -53,7 +53,7 @@ fn the_help_reads_like_kubectls() {
     }
 }
 
-/// kruise T138: the node's name comes from the flag or from NODE_NAME, and without it nothing starts.
+/// kruise T138: the node's name comes from the flag or from `NODE_NAME`, and without it nothing starts.
 #[test]
 fn an_agent_without_a_node_says_which_flag_is_missing() {
     let output =
