@@ -1,6 +1,8 @@
 //! Looks after what is finished: are the images that were warmed still there, and did credentials change that a
-//! refused entry waits for? Asked on the runtime's word and once a minute, and only if there is anything to ask about.
+//! refused entry waits for? Asked on the runtime's word and once a minute. With nothing to ask about, the runtime is only
+//! asked whether it is there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use prewarm_api::reference::ImageRef;
 use prewarm_credentials::{CredentialRequest, CredentialSource};
 use prewarm_plan::node::task::{Key, Task};
 use prewarm_plan::node::worklist::Worklist;
-use prewarm_runtime::{CallError, Runtime};
+use prewarm_runtime::{CallError, Image, Runtime};
 use tokio::sync::Notify;
 
 /// How often the images are looked at without any word from the runtime.
@@ -23,11 +25,6 @@ pub struct Questions {
     refused: Vec<Task>,
 }
 
-/// Whether this worklist would like to know anything.
-pub fn has_questions(worklist: &Worklist) -> bool {
-    worklist.warmed().next().is_some() || worklist.refused().next().is_some()
-}
-
 /// What was found.
 pub struct Findings {
     /// Whether each warmed image is there.
@@ -37,12 +34,12 @@ pub struct Findings {
 }
 
 impl Questions {
-    /// What this worklist would like to know, if anything.
-    pub fn of(worklist: &Worklist) -> Option<Self> {
-        let images: Vec<_> =
-            worklist.warmed().map(|(key, reference)| (key.clone(), reference.clone())).collect();
-        let refused: Vec<_> = worklist.refused().map(|(task, _)| task.clone()).collect();
-        (!images.is_empty() || !refused.is_empty()).then_some(Self { images, refused })
+    /// What this worklist would like to know.
+    pub fn of(worklist: &Worklist) -> Self {
+        Self {
+            images: worklist.warmed().map(|(key, reference)| (key.clone(), reference.clone())).collect(),
+            refused: worklist.refused().map(|(task, _)| task.clone()).collect(),
+        }
     }
 }
 
@@ -52,22 +49,31 @@ pub async fn look(
     runtime: Runtime,
     credentials: Arc<dyn CredentialSource>,
 ) -> Result<Findings, CallError> {
-    let mut images = Vec::new();
-    if !questions.images.is_empty() {
-        let listed = runtime.images().await?;
-        for (key, reference) in questions.images {
-            // A listing may leave out what is there, so the runtime is asked for the one image before it counts as lost.
-            let is_present =
-                listed.iter().any(|image| image.is(&reference)) || runtime.image(&reference).await?.is_some();
-            images.push((key, is_present));
-        }
-    }
+    let images = look_for_images(questions.images, &runtime).await?;
     let mut fingerprints = Vec::new();
     for task in questions.refused {
         let request = CredentialRequest { image: task.reference, secrets: task.secrets };
         fingerprints.push((task.key, credentials.credentials(&request).await.fingerprint));
     }
     Ok(Findings { images, credentials: fingerprints })
+}
+
+async fn look_for_images(
+    wanted: Vec<(Key, ImageRef)>,
+    runtime: &Runtime,
+) -> Result<Vec<(Key, bool)>, CallError> {
+    if wanted.is_empty() {
+        runtime.image_filesystem().await?;
+        return Ok(Vec::new());
+    }
+    let listed: BTreeSet<ImageRef> = runtime.images().await?.iter().flat_map(Image::names).collect();
+    let mut found = Vec::with_capacity(wanted.len());
+    for (key, reference) in wanted {
+        // A listing may leave out what is there, so the runtime is asked for the one image before it counts as lost.
+        let is_present = listed.contains(&reference) || runtime.image(&reference).await?.is_some();
+        found.push((key, is_present));
+    }
+    Ok(found)
 }
 
 /// Notifies whenever the runtime says that an image was removed, and when its word was interrupted.

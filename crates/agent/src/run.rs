@@ -169,8 +169,7 @@ impl Loop {
         let report_at = self.report_if_due(now);
         self.agent.metrics.queue(self.worklist.queued(), self.worklist.running());
         let room_at = conditions.no_room.is_some().then(|| now.elapsed + ROOM_INTERVAL);
-        let has_questions = check::has_questions(&self.worklist) && !self.is_checking;
-        let check_at = self.check_at.filter(|_| has_questions && self.runtime.is_some());
+        let check_at = self.check_at.filter(|_| self.runtime.is_some() && !self.is_checking);
         let wake_at = [decision.wake_at, report_at, room_at, check_at, self.stop_at];
         self.apply(decision);
         wake_at.into_iter().flatten().min()

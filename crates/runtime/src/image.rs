@@ -23,8 +23,12 @@ impl Image {
     /// Whether one of its names is this reference, in its long or its short form. The name counts, not only the
     /// content: the same digest under another repository is another image.
     pub fn is(&self, reference: &ImageRef) -> bool {
-        let names = if reference.is_digest() { &self.digests } else { &self.tags };
-        names.iter().filter_map(|name| ImageRef::parse(name).ok()).any(|name| name == *reference)
+        self.names().any(|name| name == *reference)
+    }
+
+    /// All its names, by tag and by digest. One that cannot be read is none.
+    pub fn names(&self) -> impl Iterator<Item = ImageRef> {
+        self.tags.iter().chain(&self.digests).filter_map(|name| ImageRef::parse(name).ok())
     }
 }
 

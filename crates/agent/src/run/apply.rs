@@ -114,11 +114,8 @@ impl Loop {
             return;
         }
         self.check_at = Some(now.elapsed + check::INTERVAL);
-        let (Some((runtime, _)), Some(questions)) =
-            (self.runtime.clone(), check::Questions::of(&self.worklist))
-        else {
-            return;
-        };
+        let Some((runtime, _)) = self.runtime.clone() else { return };
+        let questions = check::Questions::of(&self.worklist);
         self.is_checking = true;
         let (credentials, sender) = (self.agent.credentials.clone(), self.sender.clone());
         tokio::spawn(async move {

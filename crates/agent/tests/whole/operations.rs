@@ -27,6 +27,13 @@ async fn an_agent_is_ready_once_it_has_read_its_node_image_and_its_runtime_answe
     node.fake.start();
     pass(15.0).await;
     assert!(failing(&node).is_empty());
+    // An idle agent asks once a minute.
+    node.fake.stop();
+    pass(90.0).await;
+    assert_eq!(failing(&node), [("runtime", "the container runtime does not answer".to_owned())]);
+    node.fake.start();
+    pass(15.0).await;
+    assert!(failing(&node).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
