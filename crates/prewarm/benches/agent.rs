@@ -21,7 +21,7 @@ const SINGLE: usize = 210;
 /// How many tiny images one spec asks for.
 const BATCH: usize = 50;
 /// How many such specs are compared with pulls by hand.
-const BATCHES: usize = 5;
+const BATCHES: usize = 9;
 /// How many pulls run at once.
 const PARALLEL: usize = 2;
 /// How long the agent is watched doing nothing.

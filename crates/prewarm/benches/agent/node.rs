@@ -18,7 +18,7 @@ use prewarm_testkit::{ApiServer, Registry};
 use serde_json::{Value, json};
 
 /// As many as all parts of the benchmark use together.
-pub const TINY_IMAGES: usize = 800;
+pub const TINY_IMAGES: usize = 1200;
 /// Longer than the benchmark takes.
 const WATCH_SECONDS: u32 = 7200;
 const MEGABYTE: usize = 1_000_000;
