@@ -19,8 +19,6 @@ pub struct Config {
     pub min_free: MinFree,
     /// How long running pulls may go on after a request to stop.
     pub drain: Duration,
-    /// The only namespace whose Secrets the agent may read, as far as its shipped role goes. Named in advice.
-    pub config_namespace: String,
 }
 
 /// How to find the container runtime.

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::metrics::Metrics;
+use crate::wake::sleep_until;
 
 mod ledger;
 mod object;
@@ -197,13 +198,6 @@ fn judge(answer: Result<Event, kube::Error>, event: &Event) -> Verdict {
 fn describe(object: &ObjectReference) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
     format!("{} {}/{}", part(&object.kind), part(&object.namespace), part(&object.name))
-}
-
-async fn sleep_until(start: Instant, at: Option<Duration>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(start + at).await,
-        None => std::future::pending().await,
-    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod reporter;
 mod room;
 mod run;
 pub mod secrets;
+mod wake;
 mod watch;
 
 pub use event::{Events, events};

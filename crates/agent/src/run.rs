@@ -27,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::pull::Word;
 use crate::reporter::{Reporter, Trouble};
 use crate::room::RoomGuard;
+use crate::wake::sleep_until;
 use crate::watch::{Seen, follow};
 
 mod apply;
@@ -220,12 +221,5 @@ impl Loop {
         if tokio::time::timeout(LAST_REPORT, last).await.is_err() {
             info!("the last state could not be reported; the next agent will");
         }
-    }
-}
-
-async fn sleep_until(start: Instant, at: Option<Duration>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(start + at).await,
-        None => std::future::pending().await,
     }
 }

@@ -172,7 +172,6 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         parallel: usize::try_from(args.max_parallel_pulls)?,
         min_free: args.min_free,
         drain: args.drain,
-        config_namespace: args.config_namespace.clone(),
     })
 }
 

@@ -92,7 +92,6 @@ impl Node {
             parallel: 2,
             min_free: MinFree::Bytes(0),
             drain: Duration::from_secs(10),
-            config_namespace: CONFIG_NAMESPACE.to_owned(),
         };
         Self {
             client: server.client(),
@@ -114,7 +113,7 @@ impl Node {
     pub fn start(&mut self) {
         let client = self.client_of_agent();
         let (events, writer) = events(client.clone(), NODE, self.clock.clone(), self.metrics.clone());
-        let secrets = || Arc::new(KubeSecrets::new(client.clone(), self.config.config_namespace.clone()));
+        let secrets = || Arc::new(KubeSecrets::new(client.clone(), CONFIG_NAMESPACE.to_owned()));
         let agent = Agent {
             config: self.config.clone(),
             credentials: self.credentials.clone().unwrap_or_else(|| secrets()),
