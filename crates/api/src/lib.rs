@@ -11,6 +11,7 @@
 )]
 
 mod bounds;
+pub mod condition;
 pub mod crd;
 pub mod kruise;
 pub mod names;

@@ -49,10 +49,18 @@ pub const NODE_IMAGE_SET_FIELD_MANAGER: &str = "nodeimageset.ofen.cybozu.io/node
 
 /// Types and reasons of conditions.
 pub mod condition {
-    /// BroadcastJob: every fitting node's pod has ended.
+    /// BroadcastJob: every fitting node's pod has ended. Pull jobs: finished, and nothing failed.
     pub const COMPLETE: &str = "Complete";
-    /// BroadcastJob: the failure policy or the deadline ended the job.
+    /// BroadcastJob: the failure policy or the deadline ended the job. Pull jobs: finished, and something failed.
     pub const FAILED: &str = "Failed";
+    /// Pull jobs: work goes on, or why it does not.
+    pub const PROGRESSING: &str = "Progressing";
+    /// ImagePullJob: every node that the job names exists.
+    pub const NODES_FOUND: &str = "NodesFound";
+    /// ImagePullJob: every Secret that the job names exists and was copied for the agents.
+    pub const SECRETS_READY: &str = "SecretsReady";
+    /// ImageListPullJob: every image has its ImagePullJob.
+    pub const CHILDREN_CREATED: &str = "ChildrenCreated";
     /// ImagePrefetch: every chosen node holds all images.
     pub const READY: &str = "Ready";
     /// Reason of [`READY`] when true.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pull_template::pull_template_spec;
+use crate::condition::Condition;
 
 pull_template_spec! {
     /// What to pull, where, and how fast.
@@ -59,6 +60,10 @@ pub struct ImageListPullJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub failed_image_statuses: Option<Vec<FailedImageStatus>>,
+    /// What is known about the job as a whole: `Complete`, `Failed`, `Progressing`, and what hinders it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub conditions: Option<Vec<Condition>>,
 }
 
 /// An image that failed on at least one node.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pull_template::pull_template_spec;
+use crate::condition::Condition;
 
 pull_template_spec! {
     /// What to pull, where, and how fast.
@@ -60,8 +61,20 @@ pub struct ImagePullJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub message: Option<String>,
-    /// Names of the nodes on which the pull failed, sorted.
+    /// Names of the first 500 nodes on which the pull failed, sorted; `failed` counts all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 20000), inner(length(max = 253)))]
     pub failed_nodes: Option<Vec<String>>,
+    /// What is known about the job as a whole: `Complete`, `Failed`, `Progressing`, and what hinders it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub conditions: Option<Vec<Condition>>,
+    /// Bytes that have arrived on the nodes, as far as they tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub bytes_done: Option<i64>,
+    /// Bytes that the nodes pull in all, as far as they tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub bytes_total: Option<i64>,
 }

@@ -123,6 +123,14 @@ pub struct ImageTagSpec {
     /// `IfNotPresent`.
     #[serde(default)]
     pub image_pull_policy: ImagePullPolicy,
+    /// `true` if a person wrote this entry before a job joined it: it then stays when the last job leaves. Set by the
+    /// controller. Defaults to false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = null))]
+    pub manual: bool,
+    /// When the controller last asked for the image again because the node had lost it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renewed_at: Option<Time>,
 }
 
 /// How long and how often to try one tag, and when its entry is removed again.

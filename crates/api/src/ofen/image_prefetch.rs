@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Condition;
+use crate::condition::Condition;
 use crate::selector::LabelSelector;
 
 /// Which images must be on which nodes.

@@ -4,7 +4,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, LocalSecret};
+use super::LocalSecret;
+use crate::condition::Condition;
 
 /// Which images one node must hold, and where it may fetch them.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
