@@ -2,4 +2,7 @@
 
 #![warn(missing_docs)]
 
+pub mod condition;
 pub mod node;
+pub mod pull_policy;
+pub mod selection;
