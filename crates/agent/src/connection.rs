@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use prewarm_process::log::chain;
 use prewarm_runtime::{ConnectError, Runtime};
 use tracing::{info, warn};
 
@@ -41,16 +42,4 @@ async fn connect_once(choice: &RuntimeChoice) -> Result<Runtime, ConnectError> {
         RuntimeChoice::Given(endpoint) => Runtime::connect(endpoint).await,
         RuntimeChoice::In(directory) => Runtime::detect(directory).await,
     }
-}
-
-/// An error and what caused it, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -1,67 +1,42 @@
-//! Tells people what happened, as events on the NodeImage and on the jobs that wanted it (kruise D24).
-//!
-//! Telling never holds up the work: what happened goes into a bounded queue, one task writes, and what does not fit is
-//! counted and dropped, since the status has it all anyway. How often is written is decided in `ledger`.
+//! Tells people how tasks ended, as events on the NodeImage and on the jobs that wanted them (kruise D24). How events are
+//! gathered and written is the same in every process and stands in `prewarm-process`.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
-use prewarm_api::kruise::PullPhase;
+use kube::{Client, Resource as _};
+use prewarm_api::kruise::{NodeImage, PullPhase};
+use prewarm_api::names;
+use prewarm_api::reference_object::ObjectReference as Owner;
 use prewarm_clock::Clock;
 use prewarm_plan::node::worklist::Ending;
-use tokio::sync::mpsc;
-use tokio::time::Instant;
-use tracing::warn;
+use prewarm_process::event::{self, Happening, Reason, Tally, Teller, Writer};
 
 use crate::metrics::Metrics;
-use crate::wake::sleep_until;
 
-mod ledger;
-mod object;
+const SUCCEEDED: Reason = Reason::normal(names::event::PULL_IMAGE_SUCCEED);
+const FAILED: Reason = Reason::warning(names::event::PULL_IMAGE_FAILED);
 
-use ledger::{Happening, Ledger, Line, Reason};
-use object::Maker;
-
-/// So many happenings wait to be told.
-pub const MOST_WAITING: usize = 1024;
-/// A write that takes longer has failed.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// So long a stopping agent tells what it has left to tell.
-const LAST_WORDS: Duration = Duration::from_secs(3);
-/// The pause after a write that failed for reasons outside.
-const FAILURE_PAUSE: Duration = Duration::from_secs(10);
-
-/// Takes what happened. Clones share the queue.
+/// Takes what happened on one node. Clones share the queue.
 #[derive(Clone)]
 pub struct Events {
     node: Arc<str>,
     /// The NodeImage's UID, as far as it is known.
     uid: Arc<Mutex<Option<String>>>,
-    queue: mpsc::Sender<Happening>,
-    metrics: Metrics,
-}
-
-/// Writes what is in the queue, until every [`Events`] is gone.
-pub struct Writer {
-    client: Client,
-    clock: Arc<dyn Clock>,
-    metrics: Metrics,
-    queue: mpsc::Receiver<Happening>,
-    start: Instant,
-    ledger: Ledger,
-    maker: Maker,
+    queue: event::Events,
 }
 
 /// The two ends of the queue for one node's events. The writer's [`Writer::run`] has to be spawned.
 pub fn events(client: Client, node: &str, clock: Arc<dyn Clock>, metrics: Metrics) -> (Events, Writer) {
-    let (sender, queue) = mpsc::channel(MOST_WAITING);
-    let events = Events { node: node.into(), uid: Arc::default(), queue: sender, metrics: metrics.clone() };
-    let (ledger, maker) = (Ledger::default(), Maker::new(node));
-    (events, Writer { client, clock, metrics, queue, start: Instant::now(), ledger, maker })
+    let teller = Teller {
+        controller: "prewarm-agent",
+        instance: node.to_owned(),
+        action: "PullImage",
+        noun: "image",
+        is_shared: |about| about.kind.as_deref() != Some(&NodeImage::kind(&())),
+    };
+    let (queue, writer) = event::events(client, teller, clock, Arc::new(metrics));
+    (Events { node: node.into(), uid: Arc::default(), queue }, writer)
 }
 
 impl Events {
@@ -72,8 +47,6 @@ impl Events {
 
     /// Tells that a task has ended: the NodeImage always, its jobs only of failures.
     pub fn ended(&self, ending: &Ending) {
-        let uid = self.uid.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let node_image = object::node_image(&self.node, uid);
         let (status, image) = (&ending.status, &ending.task.reference);
         if status.phase != PullPhase::Failed {
             let how = if ending.was_present {
@@ -81,123 +54,45 @@ impl Events {
             } else {
                 format!("pulled in {:.1} s", ending.took.as_secs_f64())
             };
-            return self.tell(Happening {
-                about: node_image,
-                reason: Reason::Succeeded,
-                note: format!("{image} {how}"),
-            });
+            return self.tell(self.node_image(), SUCCEEDED, format!("{image} {how}"));
         }
-        let reason = Reason::Failed(status.failure_class.unwrap_or_default());
+        let reason = FAILED.of_class(status.failure_class.unwrap_or_default().name());
         let message = status.message.clone().unwrap_or_else(|| format!("cannot pull {image}"));
         for owner in &ending.task.owners {
-            let note = format!("on node {}: {message}", self.node);
-            self.tell(Happening { about: object::owner(owner), reason, note });
+            self.tell(reference(owner), reason, format!("on node {}: {message}", self.node));
         }
-        self.tell(Happening { about: node_image, reason, note: message });
+        self.tell(self.node_image(), reason, message);
     }
 
-    fn tell(&self, happening: Happening) {
-        if self.queue.try_send(happening).is_err() {
-            self.metrics.dropped_event();
-        }
-    }
-}
-
-impl Writer {
-    /// Writes events until every [`Events`] is gone, and then what is left, for a short while.
-    pub async fn run(mut self) {
-        loop {
-            let due = self.ledger.due();
-            tokio::select! {
-                // What has happened already belongs into the event that is about to be written.
-                biased;
-                happening = self.queue.recv() => match happening {
-                    Some(happening) => self.note(happening),
-                    None => break,
-                },
-                () = sleep_until(self.start, due) => self.write_next().await,
-            }
-        }
-        self.ledger.hurry();
-        let last_words = async {
-            while self.ledger.due().is_some_and(|due| due <= self.start.elapsed()) {
-                self.write_next().await;
-            }
-        };
-        // What is not told by then stands in the status.
-        drop(tokio::time::timeout(LAST_WORDS, last_words).await);
+    fn tell(&self, about: ObjectReference, reason: Reason, note: String) {
+        self.queue.tell(Happening { about, reason, note });
     }
 
-    fn note(&mut self, happening: Happening) {
-        if !self.ledger.note(happening, self.start.elapsed()) {
-            self.metrics.dropped_event();
-        }
-    }
-
-    async fn write_next(&mut self) {
-        let Some(line) = self.ledger.take(self.start.elapsed()) else { return };
-        // What other nodes tell too is told once; counting up together would be a write from each of them.
-        if line.repeats.is_some() && object::is_shared(&line.about) {
-            return self.ledger.wrote(&line, line.repeats.clone(), self.start.elapsed());
-        }
-        let event = self.maker.make(&line, self.clock.now());
-        let answer = tokio::time::timeout(WRITE_TIMEOUT, write(&self.client, &line, &event)).await;
-        let verdict = answer.map_or(Verdict::Later, |answer| judge(answer, &event));
-        self.metrics.wrote_event(verdict == Verdict::Written);
-        match verdict {
-            Verdict::Written => self.ledger.wrote(&line, event.metadata.name, self.start.elapsed()),
-            Verdict::Anew => self.ledger.give_back(&line, None, self.start.elapsed()),
-            Verdict::Later => self.ledger.give_back(&line, Some(FAILURE_PAUSE), self.start.elapsed()),
-            Verdict::Never => {
-                self.metrics.dropped_event();
-                self.ledger.wrote(&line, None, self.start.elapsed());
-            }
+    fn node_image(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(NodeImage::api_version(&()).into_owned()),
+            kind: Some(NodeImage::kind(&()).into_owned()),
+            name: Some(self.node.to_string()),
+            uid: self.uid.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ..ObjectReference::default()
         }
     }
 }
 
-/// What becomes of a line after its write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Written,
-    /// The event that was to be counted up is gone; another one is made.
-    Anew,
-    /// Trouble outside.
-    Later,
-    /// The server refuses it, for example because the job's namespace is being deleted.
-    Never,
+/// A job, as an entry's owner references have it.
+fn reference(owner: &Owner) -> ObjectReference {
+    let Owner { api_version, kind, namespace, name, uid, resource_version, field_path } = owner.clone();
+    ObjectReference { api_version, kind, namespace, name, uid, resource_version, field_path }
 }
 
-async fn write(client: &Client, line: &Line, event: &Event) -> Result<Event, kube::Error> {
-    let namespace = event.metadata.namespace.as_deref().unwrap_or(object::DEFAULT_NAMESPACE);
-    let api = Api::<Event>::namespaced(client.clone(), namespace);
-    match &line.repeats {
-        Some(name) => {
-            let series = serde_json::json!({ "series": event.series });
-            api.patch(name, &PatchParams::default(), &Patch::Merge(series)).await
-        }
-        None => api.create(&PostParams::default(), event).await,
+impl Tally for Metrics {
+    fn wrote(&self, is_written: bool) {
+        self.wrote_event(is_written);
     }
-}
 
-fn judge(answer: Result<Event, kube::Error>, event: &Event) -> Verdict {
-    let Err(error) = answer else { return Verdict::Written };
-    let is_shared = event.regarding.as_ref().is_some_and(object::is_shared);
-    let verdict = match &error {
-        // Another node told it, or this one before it was restarted.
-        kube::Error::Api(status) if status.code == 409 && is_shared => return Verdict::Written,
-        kube::Error::Api(status) if status.code == 404 && event.series.is_some() => return Verdict::Anew,
-        kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429 => Verdict::Never,
-        _ => Verdict::Later,
-    };
-    let regarding = event.regarding.as_ref().map(describe).unwrap_or_default();
-    warn!(regarding, reason = event.reason, %error, "an event could not be written");
-    verdict
-}
-
-fn describe(object: &ObjectReference) -> String {
-    let part = |part: &Option<String>| part.clone().unwrap_or_default();
-    format!("{} {}/{}", part(&object.kind), part(&object.namespace), part(&object.name))
+    fn dropped(&self) {
+        self.dropped_event();
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::http::Checks;
+use prewarm_process::http::Checks;
 
 /// What is known about the agent's use. Clones share it. Alive it is as long as it answers at all.
 #[derive(Clone, Debug, Default)]

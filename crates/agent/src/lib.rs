@@ -9,16 +9,15 @@ mod connection;
 pub mod disk;
 mod event;
 mod health;
-pub mod http;
-pub mod log;
 mod metrics;
 mod pull;
 mod reporter;
 mod room;
 mod run;
 pub mod secrets;
-mod wake;
 mod watch;
+
+use prewarm_process::wake;
 
 pub use event::{Events, events};
 pub use health::Health;

@@ -9,11 +9,10 @@ use kube::{Api, ResourceExt as _};
 use prewarm_api::kruise::{FirstSyncStatus, NodeImageStatus};
 use prewarm_plan::node::backoff;
 use prewarm_plan::node::when::{Change, Coalescer, compare};
+use prewarm_process::log::chain;
 use serde::Deserialize as _;
 use serde_json::json;
 use tracing::{debug, warn};
-
-use crate::connection::chain;
 
 /// How long one write may take before the latest state is tried instead.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);

@@ -8,9 +8,9 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use prewarm_api::kruise::NodeImage;
+use prewarm_process::log::chain;
 use tracing::warn;
 
-use crate::connection::chain;
 use crate::metrics::Metrics;
 
 /// How long a silent server keeps a watch; then it is opened anew. Below what load balancers commonly allow.

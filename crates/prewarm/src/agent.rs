@@ -8,21 +8,19 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::Args as ClapArgs;
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use prewarm_agent::config::{Config, RuntimeChoice};
-use prewarm_agent::http::{self, Answers, Checks};
 use prewarm_agent::secrets::KubeSecrets;
-use prewarm_agent::{Agent, Health, Metrics, events, log, run as run_agent};
+use prewarm_agent::{Agent, Health, Metrics, events, run as run_agent};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::MachineClock;
 use prewarm_credentials::plugin::DEFAULT_TIME_LIMIT;
 use prewarm_credentials::{Chain, CredentialSource, Plugins};
 use prewarm_plan::node::disk::MinFree;
+use prewarm_process::http::{Answers, Checks};
 use prewarm_runtime::Endpoint;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::answer::{Answer, Exit};
+use crate::operation::{self, Operation};
 
 /// The most pulls that may run at once: beyond that, disks and registries suffer and nobody is served earlier.
 const MAX_PARALLEL: u64 = 64;
@@ -69,7 +67,7 @@ pub struct Args {
     min_free: MinFree,
     /// How long running pulls may go on after SIGTERM
     #[arg(long, env = "PREWARM_DRAIN", value_name = "TIME", default_value = "10s", help_heading = "Pulling",
-          value_parser = duration)]
+          value_parser = operation::duration)]
     drain: Duration,
 
     /// The namespace of the Secrets that the agent may read
@@ -94,9 +92,6 @@ pub struct Args {
     )]
     image_credential_provider_bin_dir: Option<PathBuf>,
 
-    /// The cluster's kubeconfig; otherwise KUBECONFIG, the pod's service account, or ~/.kube/config
-    #[arg(long, value_name = "FILE", help_heading = "Operation")]
-    kubeconfig: Option<PathBuf>,
     /// Where /healthz, /readyz and /metrics are served
     #[arg(
         long,
@@ -106,29 +101,13 @@ pub struct Args {
         help_heading = "Operation"
     )]
     listen: SocketAddr,
-    /// How the log is written: human or json
-    #[arg(
-        long,
-        env = "PREWARM_LOG_FORMAT",
-        value_name = "FORMAT",
-        default_value = "human",
-        help_heading = "Operation"
-    )]
-    log_format: log::Format,
-    /// What is logged: error, warn, info, debug, trace, or filters such as `prewarm_agent=debug`
-    #[arg(
-        long,
-        env = "PREWARM_LOG",
-        value_name = "LEVEL",
-        default_value = "info",
-        help_heading = "Operation"
-    )]
-    log_level: String,
+    #[command(flatten)]
+    operation: Operation,
 }
 
 /// Runs until it is told to stop.
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
-    log::start(args.log_format, &args.log_level)?;
+    args.operation.start_log()?;
     // One thread: the agent waits far more than it works, and every thread costs memory on every node.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting up")?;
@@ -137,13 +116,15 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
 }
 
 async fn serve(args: &Args) -> anyhow::Result<()> {
-    let client = client(args.kubeconfig.as_deref()).await?;
+    let client = args.operation.client().await?;
     let (metrics, health, clock) = (Metrics::new(), Health::default(), Arc::new(MachineClock));
-    let listener = TcpListener::bind(args.listen)
-        .await
-        .with_context(|| format!("listening on {}; choose another address with --listen", args.listen))?;
-    let answers = Answers { health: Checks::default(), readiness: health.checks(), metrics: metrics.clone() };
-    tokio::spawn(http::serve(listener, answers));
+    let counted = metrics.clone();
+    let answers = Answers {
+        health: Checks::default(),
+        readiness: health.checks(),
+        metrics: Arc::new(move || counted.encode()),
+    };
+    operation::answer(args.listen, answers).await?;
     let (events, writer) = events(client.clone(), &args.node_name, clock.clone(), metrics.clone());
     let writer = tokio::spawn(writer.run());
     let agent = Agent {
@@ -155,7 +136,7 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
         metrics,
         health,
     };
-    let stop = stop_signal()?;
+    let stop = operation::stop_signal()?;
     run_agent(agent, stop).await;
     // The agent is gone and with it the last sender, so the writer tells what is left and ends.
     writer.await.context("writing the last events")
@@ -186,21 +167,6 @@ fn endpoint(text: &str) -> anyhow::Result<Endpoint> {
     Ok(Endpoint::unix(Path::new(path)))
 }
 
-async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    let config = match kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
-            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .with_context(|| format!("using {}", path.display()))?
-        }
-        None => kube::Config::infer().await.context(
-            "finding the cluster: run in a pod with a service account, set KUBECONFIG, or give --kubeconfig",
-        )?,
-    };
-    Client::try_from(config).context("building the client of the cluster")
-}
-
 fn credentials(args: &Args, client: Client) -> anyhow::Result<Arc<dyn CredentialSource>> {
     let secrets: Arc<dyn CredentialSource> =
         Arc::new(KubeSecrets::new(client, args.config_namespace.clone()));
@@ -213,21 +179,4 @@ fn credentials(args: &Args, client: Client) -> anyhow::Result<Arc<dyn Credential
         sources.push(Arc::new(plugins));
     }
     Ok(Arc::new(Chain::new(sources)))
-}
-
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: jiff::SignedDuration =
-        text.parse().map_err(|_| format!("{text:?} is no time; write it like 10s or 500ms"))?;
-    Duration::try_from(parsed).map_err(|_| "a time cannot be negative".to_owned())
 }

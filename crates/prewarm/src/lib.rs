@@ -7,6 +7,7 @@ pub mod answer;
 pub mod crds;
 pub mod demo;
 pub mod lint;
+mod operation;
 pub mod version;
 pub mod yaml;
 

@@ -1,8 +1,12 @@
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::PostParams;
 use prewarm_api::kruise::{FailureClass, ImageTagStatus};
 use prewarm_clock::TokioClock;
-use prewarm_embedded::faults::{FaultPlan, Faults, Rates};
 use prewarm_embedded::{Options, Server};
 use prewarm_plan::node::task;
 use serde_json::{Value, json};
@@ -28,13 +32,10 @@ async fn world() -> World {
 }
 
 impl World {
-    fn events(&self, client: Client) -> (Events, Writer) {
-        events(client, "node-1", self.clock.clone(), self.metrics.clone())
-    }
-
     /// Events that are written in the background.
     fn start(&self) -> Events {
-        let (events, writer) = self.events(self.server.client());
+        let client = self.server.client();
+        let (events, writer) = events(client, "node-1", self.clock.clone(), self.metrics.clone());
         tokio::spawn(writer.run());
         events.regard(Some("uid-of-node-1".to_owned()));
         events
@@ -148,33 +149,6 @@ async fn an_event_says_who_tells_it_and_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn thousands_of_failures_become_a_few_events() {
-    let world = world().await;
-    let events = world.start();
-    for round in 0..100 {
-        for number in 0..100 {
-            let tag = format!("v{}", round * 100 + number);
-            events.ended(&ending(&tag, Some(&format!("cannot pull web:{tag}"))));
-        }
-        // Never at the end of a window, where either could come first.
-        pass(Duration::from_millis(999)).await;
-    }
-    pass(Duration::from_mins(10)).await;
-    assert_eq!(
-        world.notes("default").await,
-        [
-            "cannot pull web:v99, and 99 more images",
-            "cannot pull web:v1099, and 999 more images",
-            "cannot pull web:v3099, and 1999 more images",
-            "cannot pull web:v7099, and 3999 more images",
-            "cannot pull web:v9999, and 2899 more images",
-        ]
-    );
-    assert_eq!(world.written("shop").await.len(), 1, "a job hears of a kind of failure once an hour");
-    assert_eq!(world.count("events_dropped_total"), 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn nodes_that_fail_alike_tell_the_job_once() {
     let world = world().await;
     for node in 0..50 {
@@ -191,72 +165,4 @@ async fn nodes_that_fail_alike_tell_the_job_once() {
     assert_eq!(world.written("shop").await.len(), 1);
     assert_eq!(world.written("default").await.len(), 50);
     assert_eq!(world.count("events_dropped_total"), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_same_failure_again_counts_its_event_up() {
-    let world = world().await;
-    let events = world.start();
-    for _ in 0..3 {
-        events.ended(&ending("v1", Some("cannot pull web:v1")));
-        pass(Duration::from_secs(2)).await;
-    }
-    pass(Duration::from_secs(10)).await;
-    let counts: Vec<Value> =
-        world.written("default").await.iter().map(|event| event["count"].clone()).collect();
-    assert_eq!(counts, [3]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_that_is_gone_is_told_anew() {
-    let world = world().await;
-    let events = world.start();
-    events.ended(&ending("v1", Some("cannot pull web:v1")));
-    pass(MOMENT).await;
-    let api = Api::<Event>::namespaced(world.server.client(), "default");
-    let name =
-        api.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0).metadata.name.unwrap();
-    api.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
-    events.ended(&ending("v1", Some("cannot pull web:v1")));
-    pass(Duration::from_secs(11)).await;
-    assert_eq!(world.notes("default").await, ["cannot pull web:v1"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_api_server_that_is_away_hears_of_it_when_it_is_back() {
-    let world = world().await;
-    let refused = Rates { refused: 1.0, ..Rates::default() };
-    let faults = Faults::new(FaultPlan::always(refused).until(Duration::from_secs(25)), 1);
-    let (events, writer) = world.events(faults.client(&world.server));
-    tokio::spawn(writer.run());
-    events.ended(&ending("v1", Some("cannot pull web:v1")));
-    pass(Duration::from_secs(24)).await;
-    assert_eq!(world.notes("shop").await, Vec::<String>::new());
-    pass(Duration::from_secs(15)).await;
-    assert_eq!(world.notes("shop").await, ["on node node-1: cannot pull web:v1"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_full_queue_drops_and_counts_instead_of_waiting() {
-    let world = world().await;
-    // Nobody writes.
-    let (events, _writer) = world.events(world.server.client());
-    for _ in 0..=MOST_WAITING {
-        events.ended(&ending("v1", None));
-    }
-    assert_eq!(world.count("events_dropped_total"), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stopping_agent_tells_what_is_left() {
-    let world = world().await;
-    let (events, writer) = world.events(world.server.client());
-    for tag in ["v1", "v2", "v3"] {
-        events.ended(&ending(tag, None));
-    }
-    drop(events);
-    writer.run().await;
-    let wanted = "registry.example/web:v3 pulled in 1.2 s, and 2 more images";
-    assert_eq!(world.notes("default").await, [wanted]);
-    assert_eq!(world.count(r#"api_writes_total{kind="event",result="written"}"#), 1);
 }

@@ -5,11 +5,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Says nothing if all is well, or else why not.
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Says what kind of well it is, if there are several.
+type Remark = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Checks by name. Clones share them.
 #[derive(Clone, Default)]
 pub struct Checks {
     named: Arc<RwLock<BTreeMap<&'static str, Check>>>,
+    remark: Option<Remark>,
 }
 
 impl Checks {
@@ -20,6 +23,18 @@ impl Checks {
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) {
         self.named.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(check));
+    }
+
+    /// While all is well, says this about it.
+    #[must_use]
+    pub fn with_remark(mut self, remark: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.remark = Some(Arc::new(remark));
+        self
+    }
+
+    /// What is said while all is well, if anything.
+    pub fn remark(&self) -> Option<String> {
+        self.remark.as_ref().map(|remark| remark())
     }
 
     /// Asks the check of that name no more.

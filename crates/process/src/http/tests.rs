@@ -21,8 +21,9 @@ async fn server() -> Server {
 }
 
 async fn server_within(header_timeout: Duration) -> Server {
-    let answers =
-        Answers { health: Checks::default(), readiness: Checks::default(), metrics: Metrics::new() };
+    let metrics: Metrics = Arc::new(|| "things_total 3\n# EOF\n".to_owned());
+    let readiness = Checks::default().with_remark(|| "standing by".to_owned());
+    let answers = Answers { health: Checks::default(), readiness, metrics };
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let task = tokio::spawn(serve_within(listener, answers.clone(), header_timeout));
@@ -40,17 +41,22 @@ async fn exchange(server: &Server, request: &str) -> String {
 
 /// Status code, and body.
 async fn ask(server: &Server, method: &str, path: &str) -> (u16, String) {
-    let answer = exchange(server, &format!("{method} {path} HTTP/1.1\r\nhost: agent\r\n\r\n")).await;
+    let answer = exchange(server, &format!("{method} {path} HTTP/1.1\r\nhost: process\r\n\r\n")).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
 #[tokio::test]
-async fn an_agent_without_failing_checks_is_ok() {
+async fn a_process_without_failing_checks_is_ok() {
     let server = server().await;
     server.answers.health.register("loop", || Ok(()));
     assert_eq!(ask(&server, "GET", "/healthz").await, (200, "ok".to_owned()));
-    assert_eq!(ask(&server, "GET", "/readyz").await, (200, "ok".to_owned()));
+}
+
+#[tokio::test]
+async fn what_there_is_to_say_about_a_good_state_is_said() {
+    let server = server().await;
+    assert_eq!(ask(&server, "GET", "/readyz").await, (200, "ok: standing by".to_owned()));
 }
 
 #[tokio::test]
@@ -63,26 +69,25 @@ async fn a_failing_check_is_named_with_its_reason_where_it_was_registered() {
     assert_eq!(ask(&server, "GET", "/healthz").await, (200, "ok".to_owned()));
     server.answers.readiness.unregister("runtime");
     server.answers.readiness.unregister("watch");
-    assert_eq!(ask(&server, "GET", "/readyz").await, (200, "ok".to_owned()));
+    assert_eq!(ask(&server, "GET", "/readyz").await.0, 200);
 }
 
 #[tokio::test]
 async fn metrics_are_told_as_prometheus_reads_them() {
     let server = server().await;
-    server.answers.metrics.dropped_event();
-    let answer = exchange(&server, "GET /metrics?x=1 HTTP/1.1\r\nhost: agent\r\n\r\n").await;
+    let answer = exchange(&server, "GET /metrics?x=1 HTTP/1.1\r\nhost: process\r\n\r\n").await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(
         head.contains("\r\ncontent-type: application/openmetrics-text; version=1.0.0; charset=utf-8"),
         "{head}"
     );
-    assert_eq!(body, server.answers.metrics.encode());
+    assert_eq!(body, "things_total 3\n# EOF\n");
 }
 
 #[tokio::test]
 async fn head_has_the_answer_without_its_body() {
     let server = server().await;
-    let answer = exchange(&server, "HEAD /healthz HTTP/1.1\r\nhost: agent\r\n\r\n").await;
+    let answer = exchange(&server, "HEAD /healthz HTTP/1.1\r\nhost: process\r\n\r\n").await;
     assert!(
         answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("\r\ncontent-length: 2\r\n"),
         "{answer}"
@@ -93,7 +98,7 @@ async fn head_has_the_answer_without_its_body() {
 #[tokio::test]
 async fn other_methods_and_other_paths_are_refused() {
     let server = server().await;
-    let answer = exchange(&server, "DELETE /metrics HTTP/1.1\r\nhost: agent\r\n\r\n").await;
+    let answer = exchange(&server, "DELETE /metrics HTTP/1.1\r\nhost: process\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("\r\nallow: GET, HEAD\r\n"), "{answer}");
     for path in ["/", "/healthz/", "/metrics/..", "/debug/pprof"] {
         let wanted = (404, "there are only /healthz, /readyz and /metrics\n".to_owned());

@@ -1,4 +1,4 @@
-//! Decides which events are written, and when. Pure: time is given, counted from the agent's start.
+//! Decides which events are written, and when. Pure: time is given, counted from the process's start.
 //!
 //! Happenings of one kind on one object share a line. The first is written at once. Those that follow are gathered and
 //! leave together when the line's window ends, and each window is twice as long as the one before:
@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use prewarm_api::kruise::FailureClass;
+
+use super::{Happening, Reason};
 
 /// So many lines are kept. A line with nothing to tell gives way to another.
 pub const MOST_LINES: usize = 256;
@@ -27,21 +28,6 @@ pub const LONGEST_WINDOW: Duration = Duration::from_mins(5);
 pub const BURST: u32 = 25;
 /// After this there is one more.
 pub const REFILL: Duration = Duration::from_secs(5);
-
-/// Something that happened on an object.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Happening {
-    pub about: ObjectReference,
-    pub reason: Reason,
-    pub note: String,
-}
-
-/// Of what kind it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    Succeeded,
-    Failed(FailureClass),
-}
 
 /// One event to write: what was gathered on one line.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,7 +138,7 @@ impl Ledger {
         }
     }
 
-    /// The agent stops: no window is waited for.
+    /// The process stops: no window is waited for.
     pub fn hurry(&mut self) {
         for line in self.lines.values_mut() {
             line.open_at = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! What the agent answers over HTTP: `/healthz` and `/readyz` for the kubelet, `/metrics` for Prometheus.
+//! What a process answers over HTTP: `/healthz` and `/readyz` for the kubelet, `/metrics` for Prometheus.
 //!
 //! Whoever can reach the port may ask, so everything is bounded: connections, the time of each, and what is read.
 
@@ -17,8 +17,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use crate::metrics::Metrics;
-
 mod checks;
 
 pub use checks::Checks;
@@ -34,12 +32,15 @@ const MOST_HEADER_BYTES: usize = 8192;
 /// The pause after a connection could not be accepted, which happens when the process has too many files open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Makes the text of all that was counted, in the form that Prometheus reads (`application/openmetrics-text`).
+pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// What is answered.
 #[derive(Clone)]
 pub struct Answers {
-    /// Whether the agent works at all; if not, the kubelet starts it anew.
+    /// Whether the process works at all; if not, the kubelet starts it anew.
     pub health: Checks,
-    /// Whether the agent is of use at the moment.
+    /// Whether the process is of use at the moment.
     pub readiness: Checks,
     /// What it counted.
     pub metrics: Metrics,
@@ -67,7 +68,7 @@ async fn serve_within(listener: TcpListener, answers: Answers, header_timeout: D
                 });
             }
             Err(error) => {
-                warn!(%error, "a connection to the agent's own port could not be accepted");
+                warn!(%error, "a connection to this process's own port could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -88,8 +89,8 @@ async fn converse(stream: TcpStream, answers: Arc<Answers>, header_timeout: Dura
         .serve_connection(TokioIo::new(stream), service);
     match tokio::time::timeout(CONNECTION_TIMEOUT, connection).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => debug!(%error, "a connection to the agent's own port broke off"),
-        Err(_) => debug!("a connection to the agent's own port took too long"),
+        Ok(Err(error)) => debug!(%error, "a connection to this process's own port broke off"),
+        Err(_) => debug!("a connection to this process's own port took too long"),
     }
 }
 
@@ -113,15 +114,16 @@ fn answer(method: &Method, path: &str, answers: &Answers) -> Response<Full<Bytes
 fn verdict(checks: &Checks) -> Response<Full<Bytes>> {
     let failing = checks.failing();
     if failing.is_empty() {
-        return text(StatusCode::OK, "ok");
+        let remark = checks.remark().map(|remark| format!("ok: {remark}"));
+        return text(StatusCode::OK, remark.unwrap_or_else(|| "ok".to_owned()));
     }
     let lines: Vec<String> = failing.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
     text(StatusCode::INTERNAL_SERVER_ERROR, lines.join("\n"))
 }
 
-fn metrics(metrics: &Metrics) -> Response<Full<Bytes>> {
+fn metrics(counted: &Metrics) -> Response<Full<Bytes>> {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let mut response = text(StatusCode::OK, metrics.encode());
+    let mut response = text(StatusCode::OK, counted());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
     response
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-const MISSING: Reason = Reason::Failed(FailureClass::NotFound);
+const MISSING: Reason = Reason::warning("PullImageFailed").of_class("NotFound");
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -99,10 +99,7 @@ fn other_objects_and_other_reasons_have_lines_of_their_own() {
     let mut ledger = Ledger::default();
     ledger.note(happening("job", "no a"), seconds(0));
     ledger.note(happening("other", "no a"), seconds(0));
-    ledger.note(
-        Happening { reason: Reason::Failed(FailureClass::Tls), ..happening("job", "no a") },
-        seconds(0),
-    );
+    ledger.note(Happening { reason: MISSING.of_class("Tls"), ..happening("job", "no a") }, seconds(0));
     ledger.note(
         Happening {
             about: ObjectReference { uid: Some("2".into()), ..object("job") },
@@ -173,7 +170,7 @@ fn a_series_whose_event_is_gone_becomes_another_event_at_once() {
 }
 
 #[test]
-fn a_stopping_agent_waits_for_no_window() {
+fn a_stopping_process_waits_for_no_window() {
     let mut ledger = Ledger::default();
     ledger.note(happening("job", "no a"), seconds(5));
     write_all(&mut ledger, seconds(5));

@@ -1,4 +1,4 @@
-//! Where the program's log goes, and how it looks.
+//! Where a program's log goes, and how it looks.
 
 use std::str::FromStr;
 
@@ -57,6 +57,20 @@ pub fn start(format: Format, level: &str) -> Result<(), Error> {
     tracing::subscriber::set_global_default(subscriber).map_err(Error::Started)
 }
 
+/// An error and what caused it, in one line. What an error already says of its cause is not said twice.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.ends_with(&words) {
+            text = format!("{text}: {words}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
 fn subscriber(
     format: Format,
     level: &str,
@@ -112,7 +126,7 @@ mod tests {
         let text = written(Format::Human, "info");
         assert_eq!(text.lines().count(), 1);
         assert!(
-            text.ends_with("  INFO pull{attempt=2}: prewarm_agent::log::tests: pulled image=\"web:v1\"\n"),
+            text.ends_with("  INFO pull{attempt=2}: prewarm_process::log::tests: pulled image=\"web:v1\"\n"),
             "{text}"
         );
     }
@@ -122,7 +136,7 @@ mod tests {
         let mut object: serde_json::Value = serde_json::from_str(&written(Format::Json, "info")).unwrap();
         assert!(object["timestamp"].take().is_string());
         let wanted = serde_json::json!({
-            "timestamp": null, "level": "INFO", "target": "prewarm_agent::log::tests", "message": "pulled",
+            "timestamp": null, "level": "INFO", "target": "prewarm_process::log::tests", "message": "pulled",
             "image": "web:v1", "span": { "name": "pull", "attempt": 2 },
         });
         assert_eq!(object, wanted);
@@ -132,7 +146,16 @@ mod tests {
     fn a_level_is_for_everything_or_for_a_part() {
         assert_eq!(written(Format::Human, "warn"), "");
         assert_eq!(written(Format::Human, "debug").lines().count(), 2);
-        assert_eq!(written(Format::Human, "error,prewarm_agent::log=debug").lines().count(), 2);
+        assert_eq!(written(Format::Human, "error,prewarm_process::log=debug").lines().count(), 2);
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes_and_each_once() {
+        let Err(error) = subscriber(Format::Human, "prewarm=loud", false, io::sink) else { panic!("read") };
+        let wanted = "such as info,kube=debug: error parsing level filter: expected one of \"off\", \"error\", \
+                      \"warn\", \"info\", \"debug\", \"trace\", or a number 0-5";
+        let text = chain(&error);
+        assert!(text.ends_with(wanted), "{text}");
     }
 
     #[test]
