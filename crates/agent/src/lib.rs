@@ -17,8 +17,6 @@ mod run;
 pub mod secrets;
 mod watch;
 
-use prewarm_process::wake;
-
 pub use event::{Events, events};
 pub use health::Health;
 pub use metrics::Metrics;

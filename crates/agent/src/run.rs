@@ -13,6 +13,7 @@ use prewarm_clock::Clock;
 use prewarm_credentials::CredentialSource;
 use prewarm_plan::node::Moment;
 use prewarm_plan::node::worklist::{Conditions, Outcome, Worklist};
+use prewarm_process::wake::sleep_until;
 use prewarm_runtime::{CallError, Runtime};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
@@ -27,7 +28,6 @@ use crate::metrics::Metrics;
 use crate::pull::Word;
 use crate::reporter::{Reporter, Trouble};
 use crate::room::RoomGuard;
-use crate::wake::sleep_until;
 use crate::watch::{Seen, follow};
 
 mod apply;
