@@ -3,6 +3,12 @@
 #![warn(missing_docs)]
 
 pub mod condition;
+mod hash;
+pub mod image_pull_job;
+pub mod ledger;
 pub mod node;
+pub mod node_image;
 pub mod pull_policy;
+pub mod secret;
 pub mod selection;
+pub mod stamp;

@@ -34,3 +34,7 @@ pub use pull_template::{
 
 /// The API group of these kinds.
 pub const GROUP: &str = "apps.kruise.io";
+/// API group and stored version of these kinds.
+pub const API_VERSION: &str = "apps.kruise.io/v1beta1";
+/// The kind of an ImagePullJob, as references to it have it.
+pub const IMAGE_PULL_JOB: &str = "ImagePullJob";

@@ -82,7 +82,7 @@ pub struct ImageSpec {
 }
 
 /// A Secret with registry credentials.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretReference {
     /// Namespace of the Secret.

@@ -87,7 +87,7 @@ pub struct NodeSelector {
 }
 
 /// Metadata handed to the container runtime with the pull, as the kubelet does for a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxConfig {
     /// Labels of the sandbox configuration, for example `io.kubernetes.image.app: foo`.

@@ -1,0 +1,237 @@
+//! A job's nodes, kept by difference: a change of one node costs the same with a hundred nodes and with ten thousand.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::queue::Queue;
+use super::standing::{Need, Stage, Standing};
+
+/// A granted node that has not answered for so long holds no place any more (DESIGN.md 7). One second more than the
+/// thirty promised, because times in an object have no fractions.
+pub const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(31);
+
+/// All nodes that a job has to do with.
+#[derive(Clone, Debug, Default)]
+pub struct Roll {
+    standings: HashMap<Arc<str>, Standing>,
+    desired: usize,
+    active: usize,
+    succeeded: usize,
+    failed: BTreeSet<Arc<str>>,
+    /// Nodes that have answered and are not done, also those that the job no longer selects.
+    acknowledged: usize,
+    /// Nodes that have not answered, by the time of their grant.
+    young: BTreeSet<(Timestamp, Arc<str>)>,
+    /// Nodes that should have answered long ago.
+    overdue: BTreeSet<Arc<str>>,
+    waiting: Queue,
+    needs: Needs,
+    bytes: (i64, i64),
+    has_bytes: usize,
+    visits: u64,
+}
+
+/// What there is to do on nodes that have a task.
+#[derive(Clone, Debug, Default)]
+struct Needs {
+    attach: BTreeSet<Arc<str>>,
+    retry: BTreeSet<Arc<str>>,
+    renew: BTreeSet<(Timestamp, Arc<str>)>,
+    withdraw: BTreeSet<Arc<str>>,
+}
+
+/// What a status says about the nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Nodes that the job selects.
+    pub desired: usize,
+    /// Those that were told to pull and are not done.
+    pub active: usize,
+    /// Those that have the image.
+    pub succeeded: usize,
+    /// Those that could not pull.
+    pub failed: usize,
+    /// Bytes that have arrived and all of them, if any node tells.
+    pub bytes: Option<(i64, i64)>,
+}
+
+impl Roll {
+    /// Takes note of where a node is; `None` if the job has nothing to do with it any more.
+    pub fn put(&mut self, node: &Arc<str>, standing: Option<Standing>) -> bool {
+        self.visits += 1;
+        let old = self.standings.get(node);
+        if old == standing.as_ref() {
+            return false;
+        }
+        if let Some(old) = self.standings.remove(node) {
+            self.count_out(node, &old);
+        }
+        if let Some(standing) = standing {
+            self.count_in(node, &standing);
+            self.standings.insert(node.clone(), standing);
+        }
+        true
+    }
+
+    fn count_in(&mut self, node: &Arc<str>, standing: &Standing) {
+        if standing.is_member {
+            self.desired += 1;
+            match standing.stage {
+                Stage::Waiting => self.waiting.insert(node.clone(), standing.zone.clone(), standing.is_ready),
+                Stage::Granted(_) | Stage::Acknowledged { .. } => self.active += 1,
+                Stage::Succeeded => self.succeeded += 1,
+                Stage::Failed => drop(self.failed.insert(node.clone())),
+            }
+            if standing.stage != Stage::Waiting {
+                self.waiting.serve(standing.zone.clone());
+            }
+            if let Some((done, total)) = standing.bytes {
+                self.bytes = (self.bytes.0.saturating_add(done), self.bytes.1.saturating_add(total));
+                self.has_bytes += 1;
+            }
+        }
+        match standing.stage {
+            Stage::Granted(since) => drop(self.young.insert((since, node.clone()))),
+            Stage::Acknowledged { .. } => self.acknowledged += 1,
+            Stage::Waiting | Stage::Succeeded | Stage::Failed => {}
+        }
+        let Needs { attach, retry, renew, withdraw } = &mut self.needs;
+        match standing.need {
+            None => {}
+            Some(Need::Attach) => drop(attach.insert(node.clone())),
+            Some(Need::Retry) => drop(retry.insert(node.clone())),
+            Some(Need::Renew(at)) => drop(renew.insert((at, node.clone()))),
+            Some(Need::Withdraw) => drop(withdraw.insert(node.clone())),
+        }
+    }
+
+    fn count_out(&mut self, node: &Arc<str>, standing: &Standing) {
+        if standing.is_member {
+            self.desired -= 1;
+            match standing.stage {
+                Stage::Waiting => self.waiting.remove(node, &standing.zone, standing.is_ready),
+                Stage::Granted(_) | Stage::Acknowledged { .. } => self.active -= 1,
+                Stage::Succeeded => self.succeeded -= 1,
+                Stage::Failed => drop(self.failed.remove(node)),
+            }
+            if standing.stage != Stage::Waiting {
+                self.waiting.unserve(&standing.zone);
+            }
+            if let Some((done, total)) = standing.bytes {
+                self.bytes = (self.bytes.0.saturating_sub(done), self.bytes.1.saturating_sub(total));
+                self.has_bytes -= 1;
+            }
+        }
+        match standing.stage {
+            Stage::Granted(since) => {
+                self.young.remove(&(since, node.clone()));
+                self.overdue.remove(node);
+            }
+            Stage::Acknowledged { .. } => self.acknowledged -= 1,
+            Stage::Waiting | Stage::Succeeded | Stage::Failed => {}
+        }
+        let Needs { attach, retry, renew, withdraw } = &mut self.needs;
+        match standing.need {
+            None => {}
+            Some(Need::Attach) => drop(attach.remove(node)),
+            Some(Need::Retry) => drop(retry.remove(node)),
+            Some(Need::Renew(at)) => drop(renew.remove(&(at, node.clone()))),
+            Some(Need::Withdraw) => drop(withdraw.remove(node)),
+        }
+    }
+
+    /// What a status says.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            desired: self.desired,
+            active: self.active,
+            succeeded: self.succeeded,
+            failed: self.failed.len(),
+            bytes: (self.has_bytes > 0).then_some(self.bytes),
+        }
+    }
+
+    /// The nodes that could not pull, by name.
+    pub fn failed(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.failed.iter()
+    }
+
+    /// The nodes that the job selects and that are not done, by name: all that a deadline fails. It looks at every
+    /// node, which a job does once.
+    pub fn unfinished(&self) -> BTreeSet<Arc<str>> {
+        let is_done = |stage| matches!(stage, Stage::Succeeded | Stage::Failed);
+        let open = self.standings.iter().filter(|(_, standing)| standing.is_member && !is_done(standing.stage));
+        open.map(|(node, _)| node.clone()).collect()
+    }
+
+    /// How many places are taken at this time: nodes that have answered and are not done, and nodes that may still
+    /// answer (DESIGN.md 7).
+    pub fn taken(&mut self, now: Timestamp) -> usize {
+        while let Some((since, _)) = self.young.first()
+            && *since + ACKNOWLEDGE_WITHIN <= now
+            && let Some((_, node)) = self.young.pop_first()
+        {
+            self.overdue.insert(node);
+        }
+        self.acknowledged + self.young.len()
+    }
+
+    /// When a place becomes free without any node's doing.
+    pub fn next_overdue(&self) -> Option<Timestamp> {
+        self.young.first().map(|(since, _)| *since + ACKNOWLEDGE_WITHIN)
+    }
+
+    /// Nodes that have a place no more because they have not answered.
+    pub fn overdue(&self) -> usize {
+        self.overdue.len()
+    }
+
+    /// The waiting nodes.
+    pub fn waiting(&self) -> &Queue {
+        &self.waiting
+    }
+
+    /// Failed nodes to be tried once more.
+    pub fn to_retry(&self, most: usize) -> Vec<Arc<str>> {
+        self.needs.retry.iter().take(most).cloned().collect()
+    }
+
+    /// Nodes to be asked again for an image that they lost.
+    pub fn to_renew(&self, most: usize, now: Timestamp) -> Vec<Arc<str>> {
+        let due = self.needs.renew.iter().take_while(|(at, _)| *at <= now);
+        due.take(most).map(|(_, node)| node.clone()).collect()
+    }
+
+    /// When the next lost image may be asked for again.
+    pub fn next_renewal(&self, now: Timestamp) -> Option<Timestamp> {
+        self.needs.renew.iter().map(|(at, _)| *at).find(|at| *at > now)
+    }
+
+    /// Nodes whose entry lacks a Secret.
+    pub fn to_attach(&self) -> Vec<Arc<str>> {
+        self.needs.attach.iter().cloned().collect()
+    }
+
+    /// Nodes whose task is to be taken back.
+    pub fn to_withdraw(&self) -> Vec<Arc<str>> {
+        self.needs.withdraw.iter().cloned().collect()
+    }
+
+    /// Whether a node is one of the job's.
+    pub fn is_member(&self, node: &str) -> bool {
+        self.standings.get(node).is_some_and(|standing| standing.is_member)
+    }
+
+    /// The nodes that the roll knows.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.standings.keys()
+    }
+
+    /// How many nodes were looked at since the beginning: what a pass costs.
+    pub fn visits(&self) -> u64 {
+        self.visits
+    }
+}

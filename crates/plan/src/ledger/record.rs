@@ -1,0 +1,280 @@
+//! A NodeImage as the controller remembers it: everything that its own writes need, and of the status what jobs count.
+//! Ten thousand nodes with fifty images each have to fit, so what is equal on many nodes is held once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use prewarm_api::kruise::{
+    FailureClass, ImagePullPolicy, ImageSpec, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus, NodeImage,
+    NodeImageStatus, PullPhase, SandboxConfig, SecretReference,
+};
+use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
+use prewarm_api::reference_object::ObjectReference;
+
+use super::intern::Interner;
+use crate::node::task::Key;
+
+/// A NodeImage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeImageRecord {
+    /// Its UID.
+    pub uid: Arc<str>,
+    /// Its resourceVersion.
+    pub resource_version: String,
+    /// Its generation: it grows with every change of the spec and with nothing else.
+    pub generation: i64,
+    /// Its labels.
+    pub labels: Arc<BTreeMap<String, String>>,
+    /// The UID of the Node among its owners.
+    pub node_uid: Option<Arc<str>>,
+    /// Whether it has any owner.
+    pub has_owners: bool,
+    /// Whether it is being deleted.
+    pub is_terminating: bool,
+    /// What the node is told to pull.
+    pub images: BTreeMap<Arc<str>, ImageRecord>,
+    /// The versions of statuses whose tag is not in the spec (any more).
+    pub leftovers: BTreeMap<Key, i64>,
+    /// The latest moment that the node's agent wrote into a status.
+    pub reported_at: Option<Timestamp>,
+}
+
+/// The tags of one image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageRecord {
+    /// Secrets with credentials.
+    pub secrets: Arc<[SecretReference]>,
+    /// Labels and annotations for the runtime.
+    pub sandbox: Option<Arc<SandboxConfig>>,
+    /// The tags, in the order of the spec.
+    pub tags: Vec<TagRecord>,
+}
+
+/// One tag: what is asked, and how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TagRecord {
+    /// Tag or digest.
+    pub tag: Arc<str>,
+    /// When it was asked for.
+    pub created_at: Option<Timestamp>,
+    /// Limits, retries, expiry.
+    pub policy: ImageTagPullPolicy,
+    /// The jobs that want it.
+    pub owners: Arc<[ObjectReference]>,
+    /// The round.
+    pub version: i64,
+    /// Whether a present image is asked for again.
+    pub image_pull_policy: ImagePullPolicy,
+    /// Whether a person wrote it before a job joined.
+    pub manual: bool,
+    /// When it was last asked for again because the node had lost it.
+    pub renewed_at: Option<Timestamp>,
+    /// How far the node is, in whichever version.
+    pub status: Option<TagStatus>,
+}
+
+/// How far a tag is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TagStatus {
+    /// The round that this is about.
+    pub version: i64,
+    /// Where it is.
+    pub phase: PullPhase,
+    /// When the pull began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// What kind of failure it was.
+    pub class: Option<FailureClass>,
+    /// Bytes that have arrived, and all, where the agent tells.
+    pub bytes: Option<(i64, i64)>,
+    /// When the image was found removed.
+    pub lost_at: Option<Timestamp>,
+}
+
+/// What records share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    texts: Interner<str>,
+    owners: Interner<[ObjectReference]>,
+    secrets: Interner<[SecretReference]>,
+    sandboxes: Interner<SandboxConfig>,
+    labels: Interner<BTreeMap<String, String>>,
+}
+
+impl Shared {
+    /// The shared copy of a name.
+    pub fn text(&mut self, text: &str) -> Arc<str> {
+        self.texts.share(text)
+    }
+
+    /// The shared copy of labels.
+    pub fn labels(&mut self, labels: BTreeMap<String, String>) -> Arc<BTreeMap<String, String>> {
+        self.labels.share(labels)
+    }
+
+    /// Remembers a NodeImage.
+    pub fn record(&mut self, object: NodeImage) -> NodeImageRecord {
+        let ObjectMeta {
+            uid, resource_version, generation, labels, owner_references, deletion_timestamp, ..
+        } = object.metadata;
+        let owners = owner_references.unwrap_or_default();
+        let node = owners.iter().find(|owner| owner.kind == "Node" && owner.api_version == "v1");
+        let mut statuses = Statuses::read(object.status.unwrap_or_default());
+        let images = object.spec.images.into_iter();
+        let images = images.map(|(name, spec)| self.image(&name, spec, &mut statuses)).collect();
+        NodeImageRecord {
+            uid: uid.unwrap_or_default().into(),
+            resource_version: resource_version.unwrap_or_default(),
+            generation: generation.unwrap_or_default(),
+            labels: self.labels.share(labels.unwrap_or_default()),
+            node_uid: node.map(|owner| owner.uid.as_str().into()),
+            has_owners: !owners.is_empty(),
+            is_terminating: deletion_timestamp.is_some(),
+            images,
+            reported_at: statuses.latest,
+            leftovers: statuses.by_key.into_iter().map(|(key, status)| (key, status.version)).collect(),
+        }
+    }
+
+    fn image(&mut self, name: &str, spec: ImageSpec, statuses: &mut Statuses) -> (Arc<str>, ImageRecord) {
+        let tags = spec.tags.into_iter().map(|tag| self.tag(name, tag, statuses)).collect();
+        let secrets = self.secrets.share(spec.pull_secrets.unwrap_or_default());
+        let sandbox = spec.sandbox_config.map(|sandbox| self.sandboxes.share(sandbox));
+        (self.text(name), ImageRecord { secrets, sandbox, tags })
+    }
+
+    fn tag(&mut self, name: &str, spec: ImageTagSpec, statuses: &mut Statuses) -> TagRecord {
+        let key = Key { name: name.to_owned(), tag: spec.tag };
+        let status = statuses.by_key.remove(&key);
+        TagRecord {
+            tag: self.text(&key.tag),
+            created_at: moment(spec.created_at),
+            policy: spec.pull_policy,
+            owners: self.owners.share(spec.owner_references.unwrap_or_default()),
+            version: spec.version,
+            image_pull_policy: spec.image_pull_policy,
+            manual: spec.manual,
+            renewed_at: moment(spec.renewed_at),
+            status,
+        }
+    }
+}
+
+struct Statuses {
+    by_key: BTreeMap<Key, TagStatus>,
+    latest: Option<Timestamp>,
+}
+
+impl Statuses {
+    fn read(status: NodeImageStatus) -> Self {
+        let mut by_key = BTreeMap::new();
+        let mut latest = None;
+        for (name, image) in status.image_statuses.unwrap_or_default() {
+            for status in image.tags {
+                let key = Key { name: name.clone(), tag: status.tag.clone() };
+                let status = TagStatus::from(status);
+                latest = latest.max(status.started_at).max(status.completed_at);
+                // The first of two counts, as it does for clients that search the list.
+                by_key.entry(key).or_insert(status);
+            }
+        }
+        Self { by_key, latest }
+    }
+}
+
+impl From<ImageTagStatus> for TagStatus {
+    fn from(status: ImageTagStatus) -> Self {
+        Self {
+            version: status.version,
+            phase: status.phase,
+            started_at: moment(status.start_time),
+            completed_at: moment(status.completion_time),
+            class: status.failure_class,
+            bytes: status.bytes_done.zip(status.bytes_total),
+            lost_at: moment(status.lost_at),
+        }
+    }
+}
+
+impl NodeImageRecord {
+    /// Whether it may exist without a Node.
+    pub fn is_fake(&self) -> bool {
+        self.labels.contains_key(FAKE_NODE_IMAGE_LABEL)
+    }
+
+    /// One tag.
+    pub fn tag(&self, key: &Key) -> Option<(&ImageRecord, &TagRecord)> {
+        let image = self.images.get(key.name.as_str())?;
+        Some((image, image.tag(&key.tag)?))
+    }
+
+    /// How many tags the node is told to pull.
+    pub fn tags(&self) -> usize {
+        self.images.values().map(|image| image.tags.len()).sum()
+    }
+
+    /// The version that the node last reported for a tag that is not in the spec.
+    pub fn leftover(&self, key: &Key) -> Option<i64> {
+        self.leftovers.get(key).copied()
+    }
+}
+
+impl ImageRecord {
+    /// One tag. Of two with one name the one of the higher version counts, as it does for the agent.
+    pub fn tag(&self, tag: &str) -> Option<&TagRecord> {
+        self.tags.iter().filter(|record| *record.tag == *tag).max_by_key(|record| record.version)
+    }
+
+    /// As it stands in a NodeImage.
+    pub fn to_spec(&self) -> ImageSpec {
+        ImageSpec {
+            pull_secrets: (!self.secrets.is_empty()).then(|| self.secrets.to_vec()),
+            tags: self.tags.iter().map(TagRecord::to_spec).collect(),
+            sandbox_config: self.sandbox.as_deref().cloned(),
+        }
+    }
+}
+
+impl TagRecord {
+    /// Whether the job with this UID wants it.
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        self.owners.iter().any(|owner| owner.uid.as_deref() == Some(uid))
+    }
+
+    /// The status of the round that is asked for.
+    pub fn current(&self) -> Option<&TagStatus> {
+        self.status.as_ref().filter(|status| status.version == self.version)
+    }
+
+    /// Whether the round that is asked for has ended, well or badly.
+    pub fn is_finished(&self) -> bool {
+        self.current().is_some_and(TagStatus::is_finished)
+    }
+
+    fn to_spec(&self) -> ImageTagSpec {
+        ImageTagSpec {
+            tag: self.tag.to_string(),
+            created_at: self.created_at.map(Time),
+            pull_policy: self.policy.clone(),
+            owner_references: (!self.owners.is_empty()).then(|| self.owners.to_vec()),
+            version: self.version,
+            image_pull_policy: self.image_pull_policy,
+            manual: self.manual,
+            renewed_at: self.renewed_at.map(Time),
+        }
+    }
+}
+
+impl TagStatus {
+    /// Whether it has ended, well or badly.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, PullPhase::Succeeded | PullPhase::Failed)
+    }
+}
+
+fn moment(time: Option<Time>) -> Option<Timestamp> {
+    time.map(|Time(moment)| moment)
+}

@@ -1,0 +1,180 @@
+//! What is to be written to one NodeImage: all that is pending for it, in one patch (DESIGN.md 4).
+//!
+//! `tidy` takes away what nobody wants any more, `join` writes what jobs want, `silence` judges nodes that do not
+//! answer, `patch` turns the difference into a JSON patch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{CompletionType, ImagePullJobSpec, SecretReference};
+use prewarm_api::reference_object::ObjectReference;
+use serde_json::Value;
+
+use crate::ledger::node::{Intent, Node};
+use crate::ledger::record::{ImageRecord, NodeImageRecord};
+
+mod join;
+mod patch;
+pub mod silence;
+mod tidy;
+
+pub use silence::Verdict;
+
+/// Everything that a pass over a node depends on.
+pub struct Observed<'a> {
+    /// The node's name.
+    pub name: &'a str,
+    /// The node.
+    pub node: &'a Node,
+    /// The jobs of the cluster.
+    pub jobs: &'a dyn Jobs,
+    /// The time, without fractions of a second where it is written.
+    pub now: Timestamp,
+    /// What is added to the TTL of a job that ends (`--default-ttlseconds-for-always-nodeimage`).
+    pub always_ttl: i32,
+}
+
+/// What a NodeImage's entries have to know about jobs and Secrets.
+pub trait Jobs {
+    /// The job with this UID, if it exists.
+    fn job(&self, uid: &str) -> Option<Job<'_>>;
+    /// Whether a Secret exists; `None` if that is not known.
+    fn has_secret(&self, reference: &SecretReference) -> Option<bool>;
+}
+
+/// A job, as far as its entries go.
+#[derive(Clone, Debug)]
+pub struct Job<'a> {
+    /// How entries name it.
+    pub reference: ObjectReference,
+    /// What it asks.
+    pub spec: &'a ImagePullJobSpec,
+    /// Whether it is not over.
+    pub is_unfinished: bool,
+    /// The Secrets that its pulls use.
+    pub secrets: &'a [SecretReference],
+}
+
+impl Job<'_> {
+    /// Whether its results have to stay until it is over (DESIGN.md 8).
+    fn holds_results(&self) -> bool {
+        self.is_unfinished && self.spec.completion_policy.type_ == CompletionType::Always
+    }
+}
+
+/// What is to be done with a NodeImage.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Make it, with the labels of its Node and owned by it.
+    Create {
+        /// The Node's labels.
+        labels: Arc<BTreeMap<String, String>>,
+        /// The Node's UID.
+        node_uid: Arc<str>,
+    },
+    /// Delete the one with this UID.
+    Delete {
+        /// The UID.
+        uid: Arc<str>,
+    },
+    /// Change it.
+    Patch {
+        /// The operations of a JSON patch, with the tests that guard it.
+        operations: Vec<Value>,
+        /// How many pulls it starts.
+        grants: usize,
+    },
+    /// Write these verdicts into its status.
+    Judge {
+        /// The UID.
+        uid: Arc<str>,
+        /// The verdicts.
+        verdicts: Vec<Verdict>,
+    },
+}
+
+/// What follows from a pass.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// What to do now, if anything.
+    pub action: Option<Action>,
+    /// When to look again although nothing has changed.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// Decides what is to be done with the NodeImage of a node.
+pub fn decide(observed: &Observed) -> Decision {
+    let node = observed.node;
+    let Some(image) = &node.image else { return Decision { action: create(node), wake_at: None } };
+    if image.is_terminating {
+        return Decision::default();
+    }
+    if is_forlorn(node, image) {
+        return Decision { action: Some(Action::Delete { uid: image.uid.clone() }), wake_at: None };
+    }
+    let (changes, wake_at) = changes(observed, image);
+    let mut operations = patch::metadata(observed.name, node, image);
+    operations.extend(patch::entries(image, &changes));
+    if !operations.is_empty() {
+        let grants = grants(node);
+        return Decision { action: Some(Action::Patch { operations: patch::guarded(image, operations), grants }), wake_at };
+    }
+    let (verdicts, judge_at) = silence::judge(image, node.heard_at, observed.now);
+    let action = (!verdicts.is_empty()).then(|| Action::Judge { uid: image.uid.clone(), verdicts });
+    Decision { action, wake_at: earliest(wake_at, judge_at) }
+}
+
+/// A NodeImage is made as soon as its node can work (kruise R8, W17).
+fn create(node: &Node) -> Option<Action> {
+    let facts = node.facts.as_ref()?;
+    let is_wanted = facts.is_ready && !facts.is_terminating && !facts.is_virtual();
+    is_wanted.then(|| Action::Create { labels: facts.labels.clone(), node_uid: facts.uid.clone() })
+}
+
+/// Whether the node is gone, or another one has its name (kruise R7).
+fn is_forlorn(node: &Node, image: &NodeImageRecord) -> bool {
+    match &node.facts {
+        None => !image.is_fake(),
+        Some(facts) if facts.is_terminating => !image.is_fake(),
+        Some(facts) => image.node_uid.as_ref().is_some_and(|uid| *uid != facts.uid),
+    }
+}
+
+/// The images whose entry is to be another one, or none.
+type Changes = BTreeMap<Arc<str>, Option<ImageRecord>>;
+
+fn changes(observed: &Observed, image: &NodeImageRecord) -> (Changes, Option<Timestamp>) {
+    let mut wanted: BTreeMap<&str, Vec<(&str, &BTreeMap<Arc<str>, Intent>)>> = BTreeMap::new();
+    for (key, intents) in observed.node.pending() {
+        wanted.entry(&key.name).or_default().push((&key.tag, intents));
+    }
+    let names: BTreeSet<&str> =
+        image.images.keys().map(AsRef::as_ref).chain(wanted.keys().copied()).collect();
+    let mut changes = Changes::new();
+    let mut wake_at = None;
+    for name in names {
+        let old = image.images.get_key_value(name);
+        let (tidied, tag_at) = old.map_or((None, None), |(_, old)| tidy::image(observed, old));
+        wake_at = earliest(wake_at, tag_at);
+        let intents = wanted.get(name).map_or(&[][..], Vec::as_slice);
+        let new = join::image(observed, name, tidied, intents);
+        if new.as_ref() != old.map(|(_, old)| old) {
+            changes.insert(old.map_or_else(|| name.into(), |(name, _)| name.clone()), new);
+        }
+    }
+    (changes, wake_at)
+}
+
+fn grants(node: &Node) -> usize {
+    let intents = node.pending().flat_map(|(_, intents)| intents.values());
+    intents.filter(|intent| intent.want.is_pull()).count()
+}
+
+/// The earlier of two moments, if there is any.
+pub(crate) fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
+}
+
+#[cfg(test)]
+mod tests;
