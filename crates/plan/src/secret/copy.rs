@@ -1,0 +1,113 @@
+//! One copy: how its annotations are read and written, and what it is called.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use prewarm_api::names;
+
+use super::{JobKey, SourceKey};
+use crate::hash::fnv1a;
+
+/// kubectl keeps what was applied here, which for a Secret is its data in clear.
+const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// All annotations of an object together may have 256 KiB; this much of it lists jobs, and the rest of them is served
+/// unlisted.
+const LONGEST_REFERENCES: usize = 128 * 1024;
+/// The longest name of a Secret.
+const LONGEST_NAME: usize = 253;
+/// `-` and six hexadecimal digits.
+const SUFFIX_LENGTH: usize = 7;
+/// How many names are tried for a copy. The first is free unless two sources of one name meet in 24 bits.
+const MOST_NAMES: u32 = 64;
+
+/// What a Secret holds, without telling it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Type of the Secret, for example `kubernetes.io/dockerconfigjson`.
+    pub type_: String,
+    /// A keyed hash of its data.
+    pub fingerprint: u64,
+}
+
+/// A Secret in the config namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// What it is a copy of; none if it is no copy.
+    pub source: Option<SourceKey>,
+    /// The jobs that it lists.
+    pub references: BTreeSet<JobKey>,
+    /// How it was made: `batch`, or nothing under the old scheme.
+    pub mode: Option<String>,
+    /// What it holds.
+    pub content: Content,
+    /// Whether it is on its way out.
+    pub is_terminating: bool,
+}
+
+impl Copy {
+    /// Reads a Secret of the config namespace. What cannot be read in its annotations counts as absent (kruise T77).
+    pub fn read(metadata: &ObjectMeta, content: Content) -> Self {
+        let annotation = |name: &str| metadata.annotations.as_ref()?.get(name);
+        let references = annotation(names::SECRET_REFERENCES_ANNOTATION).map_or("", String::as_str);
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            source: annotation(names::SECRET_SOURCE_ANNOTATION).and_then(|text| SourceKey::parse(text)),
+            references: references.split(',').filter_map(JobKey::parse).collect(),
+            mode: annotation(names::SECRET_MODE_ANNOTATION).filter(|mode| !mode.is_empty()).cloned(),
+            content,
+            is_terminating: metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+/// The annotations of a copy that is made: the source's own and the three that make it a copy (kruise R61).
+pub fn annotations(
+    source: &SourceKey,
+    references: &BTreeSet<JobKey>,
+    of_source: Option<&BTreeMap<String, String>>,
+) -> BTreeMap<String, String> {
+    let mut annotations = of_source.cloned().unwrap_or_default();
+    annotations.remove(LAST_APPLIED_ANNOTATION);
+    // Last, so that nobody passes a Secret off as the copy of another one.
+    annotations.extend(
+        [
+            (names::SECRET_SOURCE_ANNOTATION, source.to_string()),
+            (names::SECRET_REFERENCES_ANNOTATION, references_text(references)),
+            (names::SECRET_MODE_ANNOTATION, names::SECRET_MODE_BATCH.to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
+    );
+    annotations
+}
+
+/// The jobs as the annotation lists them.
+pub fn references_text(references: &BTreeSet<JobKey>) -> String {
+    references.iter().map(JobKey::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// As many of the jobs as a copy may list.
+pub(super) fn within_limit(jobs: &BTreeSet<JobKey>) -> BTreeSet<JobKey> {
+    let mut length = 0;
+    let fitting = jobs.iter().take_while(|job| {
+        length += job.namespace.len() + job.name.len() + "/,".len();
+        length <= LONGEST_REFERENCES
+    });
+    fitting.cloned().collect()
+}
+
+/// The names that a copy may have, best first: the source's name, cut if need be, and six digits.
+pub(super) fn candidate_names(source: &SourceKey) -> impl Iterator<Item = String> {
+    let stem: String = source.name.chars().take(LONGEST_NAME - SUFFIX_LENGTH).collect();
+    // A name may not have `.` before `-`, which only a cut can lead to.
+    let stem = stem.trim_end_matches(['.', '-']).to_owned();
+    (0..MOST_NAMES).map(move |attempt| {
+        let hash = fnv1a(&format!("{source}/{attempt}"));
+        let digits = (hash >> 24) ^ (hash & 0x00ff_ffff);
+        format!("{stem}-{digits:06x}")
+    })
+}
