@@ -27,6 +27,8 @@ pub const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// What keeps a job from granting, apart from its parallelism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hold {
+    /// Its image cannot be read.
+    Image,
     /// Its Secrets are not copied yet, for this reason.
     Secrets(String),
     /// The other jobs of its list are being made, so that a node is told of all images at once.

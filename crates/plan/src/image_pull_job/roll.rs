@@ -163,7 +163,8 @@ impl Roll {
     /// node, which a job does once.
     pub fn unfinished(&self) -> BTreeSet<Arc<str>> {
         let is_done = |stage| matches!(stage, Stage::Succeeded | Stage::Failed);
-        let open = self.standings.iter().filter(|(_, standing)| standing.is_member && !is_done(standing.stage));
+        let open =
+            self.standings.iter().filter(|(_, standing)| standing.is_member && !is_done(standing.stage));
         open.map(|(node, _)| node.clone()).collect()
     }
 

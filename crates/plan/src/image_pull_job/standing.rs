@@ -115,12 +115,12 @@ fn stage(tag: &TagRecord) -> Stage {
 
 fn need(claim: &Claim, image: &ImageRecord, tag: &TagRecord, stage: Stage) -> Option<Need> {
     if !claim.is_member {
-        let has_not_begun =
-            matches!(stage, Stage::Granted(_) | Stage::Acknowledged { has_started: false });
+        let has_not_begun = matches!(stage, Stage::Granted(_) | Stage::Acknowledged { has_started: false });
         return has_not_begun.then_some(Need::Withdraw);
     }
     if claim.secrets.iter().any(|secret| !image.secrets.contains(secret)) {
-        let is_for_lack = stage == Stage::Failed && tag.current().is_some_and(|status| is_for_lack(status.class));
+        let is_for_lack =
+            stage == Stage::Failed && tag.current().is_some_and(|status| is_for_lack(status.class));
         return Some(if is_for_lack { Need::Retry } else { Need::Attach });
     }
     let lost_at = tag.current()?.lost_at?;

@@ -25,7 +25,8 @@ pub fn status(observed: &Observed, roll: &Roll, is_late: bool) -> ImagePullJobSt
     let old = observed.job.status.clone().unwrap_or_default();
     let counts = roll.counts();
     let ends = observed.job.spec.completion_policy.type_ == CompletionType::Always;
-    let is_done = ends && counts.desired == counts.succeeded + counts.failed;
+    let is_readable = observed.hold != Some(Hold::Image);
+    let is_done = ends && is_readable && counts.desired == counts.succeeded + counts.failed;
     let outcome = match (is_done, is_late) {
         (true, _) => Outcome::Done,
         (false, true) => Outcome::Late,
@@ -81,7 +82,13 @@ fn message(counts: &Counts, outcome: Outcome) -> String {
     }
 }
 
-fn findings(observed: &Observed, roll: &Roll, counts: &Counts, outcome: Outcome, failed: usize) -> Vec<Finding> {
+fn findings(
+    observed: &Observed,
+    roll: &Roll,
+    counts: &Counts,
+    outcome: Outcome,
+    failed: usize,
+) -> Vec<Finding> {
     let mut findings = vec![progressing(observed, roll, counts, outcome)];
     if outcome != Outcome::Running {
         let reason = if outcome == Outcome::Late { "DeadlineExceeded" } else { "Finished" };
@@ -89,7 +96,12 @@ fn findings(observed: &Observed, roll: &Roll, counts: &Counts, outcome: Outcome,
         let (type_, message) = if failed == 0 {
             (COMPLETE, format!("the image is on all {of} nodes"))
         } else {
-            (FAILED, format!("{failed} of {of} nodes do not have the image; failedNodes names the first {MOST_FAILED_NODES}"))
+            (
+                FAILED,
+                format!(
+                    "{failed} of {of} nodes do not have the image; failedNodes names the first {MOST_FAILED_NODES}"
+                ),
+            )
         };
         findings.push(Finding { type_, status: ConditionStatus::True, reason, message });
     }
@@ -107,7 +119,14 @@ fn progressing(observed: &Observed, roll: &Roll, counts: &Counts, outcome: Outco
     let is_paused = parallelism(observed.job.spec.parallelism.as_ref()) == 0;
     let (holds, reason, message) = match (outcome, &observed.hold) {
         (Outcome::Done, _) => (false, "Finished", "every node has ended".to_owned()),
-        (Outcome::Late, _) => (false, "DeadlineExceeded", "the job took longer than activeDeadlineSeconds".to_owned()),
+        (Outcome::Late, _) => {
+            (false, "DeadlineExceeded", "the job took longer than activeDeadlineSeconds".to_owned())
+        }
+        (Outcome::Running, Some(Hold::Image)) => (
+            false,
+            "InvalidImage",
+            format!("{:?} is no image reference; correct spec.image", observed.job.spec.image),
+        ),
         (Outcome::Running, Some(Hold::Secrets(why))) => (false, "WaitingForSecrets", why.clone()),
         (Outcome::Running, Some(Hold::Siblings)) => {
             (true, "WaitingForSiblings", "the other jobs of the list are being made".to_owned())
@@ -134,7 +153,8 @@ fn nodes_found(unknown: &[String]) -> Finding {
     let listed = unknown.iter().take(MOST_UNKNOWN_NAMES).cloned().collect::<Vec<_>>().join(", ");
     let more = unknown.len().saturating_sub(MOST_UNKNOWN_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let message = format!("no NodeImage has these names: {listed}{more}; they do not count until their node is ready");
+    let message =
+        format!("no NodeImage has these names: {listed}{more}; they do not count until their node is ready");
     Finding { type_, status, reason: "UnknownNodes", message }
 }
 
@@ -142,7 +162,12 @@ fn secrets_ready(observed: &Observed) -> Finding {
     let type_ = SECRETS_READY;
     let missing = &observed.missing_secrets;
     if let Some(Hold::Secrets(why)) = &observed.hold {
-        return Finding { type_, status: ConditionStatus::False, reason: "WaitingForSecrets", message: why.clone() };
+        return Finding {
+            type_,
+            status: ConditionStatus::False,
+            reason: "WaitingForSecrets",
+            message: why.clone(),
+        };
     }
     if missing.is_empty() {
         let message = "the agents can read every named Secret".to_owned();

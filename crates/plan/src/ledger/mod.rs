@@ -1,6 +1,186 @@
 //! What the controller knows of the cluster, kept by difference, and what it does next.
+//!
+//! Whatever a watch or an answer of the API server says is *heard*; a *turn* looks at everything that has changed since
+//! and returns commands. Nothing that matters lives only here: grants are in the NodeImages, results in their statuses,
+//! and a ledger that is filled anew decides the same.
+//!
+//! ```text
+//! hear ─▶ records ─▶ turn: secrets ▸ jobs ▸ lists ▸ nodes ─▶ commands ─▶ API server
+//!            ▲                                                              │
+//!            └──────────────────────────── outcome ◀────────────────────────┘
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+
+use crate::node::task::Key;
+use crate::secret::{Copy, JobKey, SourceKey};
 
 pub mod attempts;
-pub mod intern;
+pub mod command;
+mod hear;
+mod intern;
+pub mod job;
+pub mod list;
+mod member;
 pub mod node;
+mod outcome;
+pub mod pod;
 pub mod record;
+mod reference;
+pub mod secrets;
+mod timers;
+mod turn;
+mod turn_list;
+
+pub use command::{Command, Outcome, Telling, Write};
+
+use job::Job;
+use list::List;
+use node::Node;
+use pod::Pods;
+use record::Shared;
+use secrets::Source;
+use timers::Timers;
+
+/// What a ledger is told once.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The namespace of the copied Secrets.
+    pub config_namespace: String,
+    /// What is added to the TTL of a job that ends.
+    pub always_ttl: i32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { config_namespace: DEFAULT_CONFIG_NAMESPACE.to_owned(), always_ttl: 300 }
+    }
+}
+
+/// What the controller knows.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    settings: Settings,
+    shared: Shared,
+    nodes: BTreeMap<Arc<str>, Node>,
+    jobs: BTreeMap<Arc<str>, Job>,
+    job_uids: HashMap<JobKey, Arc<str>>,
+    /// The unfinished jobs of each image.
+    by_image: BTreeMap<Key, BTreeSet<Arc<str>>>,
+    lists: BTreeMap<Arc<str>, List>,
+    list_uids: HashMap<JobKey, Arc<str>>,
+    /// The children of each list.
+    children: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+    pods: Pods,
+    copies: BTreeMap<String, Copy>,
+    sources: BTreeMap<SourceKey, Source>,
+    dirty: BTreeSet<Target>,
+    timers: Timers<Target>,
+    /// Jobs that are gone and whose entries have to be found.
+    gone: BTreeSet<Arc<str>>,
+    tellings: Vec<Telling>,
+    passes: Passes,
+}
+
+/// Something that a turn looks at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    // In the order of a turn: each may change what the later ones see.
+    Source(SourceKey),
+    Job(Arc<str>),
+    List(Arc<str>),
+    Node(Arc<str>),
+}
+
+/// How many passes there were, by what they looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passes {
+    /// Over Secrets that jobs name.
+    pub sources: u64,
+    /// Over ImagePullJobs.
+    pub jobs: u64,
+    /// Over ImageListPullJobs.
+    pub lists: u64,
+    /// Over NodeImages.
+    pub nodes: u64,
+}
+
+/// How much the ledger holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Nodes.
+    pub nodes: usize,
+    /// Tags in their NodeImages.
+    pub tags: usize,
+    /// Unfinished jobs that have granted something or could.
+    pub running: usize,
+    /// Unfinished jobs with parallelism 0.
+    pub paused: usize,
+    /// Jobs that are over.
+    pub finished: usize,
+    /// Jobs that are being deleted.
+    pub terminating: usize,
+    /// Things that wait for the next turn.
+    pub queue: usize,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// When the next turn is due although nothing is heard.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.timers.next()
+    }
+
+    /// The namespaces whose pods have to be watched.
+    pub fn pod_namespaces(&self) -> BTreeSet<String> {
+        let jobs = self.jobs.values().filter(|job| job.is_active() && job.object.spec.pod_selector.is_some());
+        jobs.map(|job| job.key.namespace.clone()).collect()
+    }
+
+    /// How many passes there were.
+    pub fn passes(&self) -> Passes {
+        self.passes
+    }
+
+    /// How many nodes the passes over a job have looked at so far.
+    pub fn visits(&self, key: &JobKey) -> Option<u64> {
+        Some(self.jobs.get(self.job_uids.get(key)?)?.roll.as_ref()?.visits())
+    }
+
+    /// How much the ledger holds. It counts everything, so it is for those who ask, not for every turn.
+    pub fn size(&self) -> Size {
+        let mut size = Size { nodes: self.nodes.len(), queue: self.dirty.len(), ..Size::default() };
+        let images = self.nodes.values().filter_map(|node| node.image.as_ref());
+        size.tags = images.map(record::NodeImageRecord::tags).sum();
+        for job in self.jobs.values() {
+            let is_paused = || crate::selection::parallelism(job.object.spec.parallelism.as_ref()) == 0;
+            let count = match () {
+                () if job.is_terminating() => &mut size.terminating,
+                () if !job.is_active() => &mut size.finished,
+                () if is_paused() => &mut size.paused,
+                () => &mut size.running,
+            };
+            *count += 1;
+        }
+        size
+    }
+
+    fn soil(&mut self, target: Target) {
+        self.dirty.insert(target);
+    }
+
+    fn tell(&mut self, telling: Telling) {
+        self.tellings.push(telling);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,9 +10,13 @@ use prewarm_api::names::{NODE_TYPE_LABEL, VIRTUAL_KUBELET};
 use super::attempts::Attempts;
 use super::record::{NodeImageRecord, Shared};
 use crate::node::task::Key;
+use crate::node_image::Verdict;
 
 /// The label with a node's zone.
 pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+
+/// More entries than this need no counting: a NodeImage has fewer.
+const MOST_ENTRIES: usize = 4096;
 
 /// One node.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,8 @@ pub struct Node {
     pub heard_at: Option<Timestamp>,
     /// Writes to its NodeImage.
     pub attempts: Attempts,
+    /// The verdicts that are being written.
+    pub judging: Vec<Verdict>,
     intents: BTreeMap<Key, BTreeMap<Arc<str>, Intent>>,
     refusals: BTreeMap<Key, String>,
     /// How many entries the next patch may change: fewer after one was refused, to find the entry that is not taken.
@@ -135,9 +141,15 @@ impl Node {
         !self.intents.is_empty()
     }
 
-    /// Drops what is no longer wanted or already there, and says which jobs are concerned.
-    pub fn settle_intents(&mut self, is_wanted: impl Fn(&Key, &str, &Intent) -> bool) {
+    /// Whether there is nothing to know about it.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_none() && self.image.is_none() && !self.attempts.is_busy()
+    }
+
+    /// Drops what is no longer wanted or already there, and says whose intents those were.
+    pub fn settle_intents(&mut self, is_wanted: impl Fn(&Key, &str, &Intent) -> bool) -> Vec<Arc<str>> {
         let image = self.image.as_ref();
+        let mut dropped = Vec::new();
         self.intents.retain(|key, by_job| {
             let tag = image.and_then(|image| image.tag(key)).map(|(_, tag)| tag);
             by_job.retain(|uid, intent| {
@@ -149,24 +161,34 @@ impl Node {
                     // What is attached is compared by the job's next pass.
                     Want::Attach => !is_owned,
                 };
-                !is_done && is_wanted(key, uid, intent)
+                let stays = !is_done && is_wanted(key, uid, intent);
+                if !stays {
+                    dropped.push(uid.clone());
+                }
+                stays
             });
             !by_job.is_empty()
         });
+        dropped
     }
 
-    /// The write arrived: what it carried beyond grants is done.
-    pub fn written(&mut self) {
-        let carried: Vec<Key> = self.pending().map(|(key, _)| key.clone()).collect();
-        for key in carried {
-            if let Some(by_job) = self.intents.get_mut(&key) {
-                by_job.retain(|_, intent| intent.want != Want::Attach);
-                if by_job.is_empty() {
-                    self.intents.remove(&key);
+    /// The write arrived: what it carried beyond grants is done. Says whose intents those were.
+    pub fn written(&mut self) -> Vec<Arc<str>> {
+        let most = self.most_entries.unwrap_or(usize::MAX);
+        let mut done = Vec::new();
+        for by_job in self.intents.values_mut().take(most) {
+            by_job.retain(|uid, intent| {
+                let stays = intent.want != Want::Attach;
+                if !stays {
+                    done.push(uid.clone());
                 }
-            }
+                stays
+            });
         }
-        self.most_entries = self.most_entries.map(|most| most.saturating_mul(2)).filter(|most| *most < 1024);
+        self.intents.retain(|_, by_job| !by_job.is_empty());
+        self.most_entries =
+            self.most_entries.map(|most| most.saturating_mul(2)).filter(|most| *most < MOST_ENTRIES);
+        done
     }
 
     /// The API server takes the patch never, for this reason. Fewer entries are tried next; a single one is given up.
@@ -193,7 +215,11 @@ impl Node {
 
     /// The NodeImage is gone, and with it all that was to be written.
     pub fn lose_image(&mut self) {
-        *self = Self { facts: self.facts.take(), attempts: std::mem::take(&mut self.attempts), ..Self::default() };
+        *self = Self {
+            facts: self.facts.take(),
+            attempts: std::mem::take(&mut self.attempts),
+            ..Self::default()
+        };
     }
 }
 

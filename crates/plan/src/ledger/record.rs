@@ -118,7 +118,13 @@ impl Shared {
     /// Remembers a NodeImage.
     pub fn record(&mut self, object: NodeImage) -> NodeImageRecord {
         let ObjectMeta {
-            uid, resource_version, generation, labels, owner_references, deletion_timestamp, ..
+            uid,
+            resource_version,
+            generation,
+            labels,
+            owner_references,
+            deletion_timestamp,
+            ..
         } = object.metadata;
         let owners = owner_references.unwrap_or_default();
         let node = owners.iter().find(|owner| owner.kind == "Node" && owner.api_version == "v1");

@@ -18,11 +18,17 @@ use crate::pull_policy::{longest, tag_policy};
 type Wanted<'a> = (&'a str, &'a BTreeMap<Arc<str>, Intent>);
 
 /// The image with what jobs want of it. `None` if nothing is left.
-pub fn image(observed: &Observed, name: &str, tidied: Option<ImageRecord>, wanted: &[Wanted]) -> Option<ImageRecord> {
+pub fn image(
+    observed: &Observed,
+    name: &str,
+    tidied: Option<ImageRecord>,
+    wanted: &[Wanted],
+) -> Option<ImageRecord> {
     if wanted.is_empty() {
         return tidied;
     }
-    let mut image = tidied.unwrap_or_else(|| ImageRecord { secrets: Arc::new([]), sandbox: None, tags: vec![] });
+    let mut image =
+        tidied.unwrap_or_else(|| ImageRecord { secrets: Arc::new([]), sandbox: None, tags: vec![] });
     for (tag, intents) in wanted {
         let key = Key { name: name.to_owned(), tag: (*tag).to_owned() };
         for (uid, intent) in *intents {
@@ -37,10 +43,18 @@ pub fn image(observed: &Observed, name: &str, tidied: Option<ImageRecord>, wante
     (!image.tags.is_empty()).then_some(image)
 }
 
-fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &Key, job: &Job, want: Want, intent: &Intent) {
+fn carry_out(
+    observed: &Observed,
+    image: &mut ImageRecord,
+    key: &Key,
+    job: &Job,
+    want: Want,
+    intent: &Intent,
+) {
     add_secrets(image, job.secrets);
     let uid = job.reference.uid.clone().unwrap_or_default();
-    let others_use_it = image.tags.iter().any(|tag| tag.owners.iter().any(|owner| owner.uid.as_ref() != Some(&uid)));
+    let others_use_it =
+        image.tags.iter().any(|tag| tag.owners.iter().any(|owner| owner.uid.as_ref() != Some(&uid)));
     if !others_use_it || image.sandbox.is_none() {
         image.sandbox = job.spec.sandbox_config.clone().map(Arc::new);
     }
@@ -95,7 +109,9 @@ fn bump(observed: &Observed, tag: &mut TagRecord) {
 /// Nobody has the tag: it begins after the version that the node last reported for it (kruise R53).
 fn begin(observed: &Observed, key: &Key, job: &Job) -> TagRecord {
     let image = observed.node.image.as_ref();
-    let in_spec = image.and_then(|image| image.tag(key)).map(|(_, tag)| tag.status.as_ref().map_or(tag.version, |status| status.version.max(tag.version)));
+    let in_spec = image
+        .and_then(|image| image.tag(key))
+        .map(|(_, tag)| tag.status.as_ref().map_or(tag.version, |status| status.version.max(tag.version)));
     let reported = in_spec.or_else(|| image.and_then(|image| image.leftover(key)));
     TagRecord {
         tag: key.tag.as_str().into(),

@@ -118,7 +118,10 @@ pub fn decide(observed: &Observed) -> Decision {
     operations.extend(patch::entries(image, &changes));
     if !operations.is_empty() {
         let grants = grants(node);
-        return Decision { action: Some(Action::Patch { operations: patch::guarded(image, operations), grants }), wake_at };
+        return Decision {
+            action: Some(Action::Patch { operations: patch::guarded(image, operations), grants }),
+            wake_at,
+        };
     }
     let (verdicts, judge_at) = silence::judge(image, node.heard_at, observed.now);
     let action = (!verdicts.is_empty()).then(|| Action::Judge { uid: image.uid.clone(), verdicts });

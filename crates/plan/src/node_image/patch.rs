@@ -44,11 +44,16 @@ pub fn owner(name: &str, uid: &str) -> Value {
 /// The changed entries.
 pub fn entries(image: &NodeImageRecord, changes: &Changes) -> Vec<Value> {
     if image.images.is_empty() {
-        let new: Map<String, Value> =
-            changes.iter().filter_map(|(name, new)| Some((name.to_string(), json!(new.as_ref()?.to_spec())))).collect();
+        let new: Map<String, Value> = changes
+            .iter()
+            .filter_map(|(name, new)| Some((name.to_string(), json!(new.as_ref()?.to_spec()))))
+            .collect();
         let is_needed = !new.is_empty();
         // There may be no `images` to add to, and nothing else is in a spec.
-        return is_needed.then(|| json!({"op": "add", "path": "/spec", "value": {"images": new}})).into_iter().collect();
+        return is_needed
+            .then(|| json!({"op": "add", "path": "/spec", "value": {"images": new}}))
+            .into_iter()
+            .collect();
     }
     let operation = |(name, new): (&std::sync::Arc<str>, &Option<crate::ledger::record::ImageRecord>)| {
         let path = format!("/spec/images/{}", name.replace('~', "~0").replace('/', "~1"));

@@ -31,7 +31,11 @@ pub struct Verdict {
 }
 
 /// The tasks to be given up at this time, and when to look again.
-pub fn judge(image: &NodeImageRecord, heard_at: Option<Timestamp>, now: Timestamp) -> (Vec<Verdict>, Option<Timestamp>) {
+pub fn judge(
+    image: &NodeImageRecord,
+    heard_at: Option<Timestamp>,
+    now: Timestamp,
+) -> (Vec<Verdict>, Option<Timestamp>) {
     let heard_at = heard_at.max(image.reported_at);
     let mut verdicts = Vec::new();
     let mut wake_at = None;
@@ -119,7 +123,8 @@ fn counted(object: &NodeImage, mut status: NodeImageStatus) -> NodeImageStatus {
     }
     images.retain(|_, image| !image.tags.is_empty());
     let phases: Vec<PullPhase> = images.values().flat_map(|image| &image.tags).map(|tag| tag.phase).collect();
-    let count = |wanted| i32::try_from(phases.iter().filter(|phase| **phase == wanted).count()).unwrap_or(i32::MAX);
+    let count =
+        |wanted| i32::try_from(phases.iter().filter(|phase| **phase == wanted).count()).unwrap_or(i32::MAX);
     status.succeeded = count(PullPhase::Succeeded);
     status.failed = count(PullPhase::Failed);
     status.pulling = count(PullPhase::Pulling);

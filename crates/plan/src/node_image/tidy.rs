@@ -35,7 +35,9 @@ pub fn image(observed: &Observed, old: &ImageRecord) -> (Option<ImageRecord>, Op
 
 /// The tag with its living owners. `None` if it had owners and all are gone (kruise R12).
 fn owners(jobs: &dyn Jobs, tag: &TagRecord) -> Option<TagRecord> {
-    let is_alive = |owner: &&ObjectReference| !is_job(owner) || owner.uid.as_deref().is_some_and(|uid| jobs.job(uid).is_some());
+    let is_alive = |owner: &&ObjectReference| {
+        !is_job(owner) || owner.uid.as_deref().is_some_and(|uid| jobs.job(uid).is_some())
+    };
     let alive = tag.owners.iter().filter(is_alive).count();
     if alive == tag.owners.len() {
         return Some(tag.clone());
@@ -46,7 +48,8 @@ fn owners(jobs: &dyn Jobs, tag: &TagRecord) -> Option<TagRecord> {
 
 /// Whether an owner is an ImagePullJob, in whichever version. Others are not ours to judge.
 fn is_job(owner: &ObjectReference) -> bool {
-    let group = owner.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    let group =
+        owner.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
     group == Some(GROUP) && owner.kind.as_deref() == Some(IMAGE_PULL_JOB)
 }
 
@@ -58,7 +61,9 @@ enum Expiry {
 
 /// A result expires when its time has passed and no job that ends still counts it (kruise R13, DESIGN.md 8).
 fn expiry(observed: &Observed, tag: &TagRecord) -> Expiry {
-    let Some(completed_at) = tag.current().and_then(|status| status.completed_at) else { return Expiry::Never };
+    let Some(completed_at) = tag.current().and_then(|status| status.completed_at) else {
+        return Expiry::Never;
+    };
     let mut owners = tag.owners.iter().filter_map(|owner| observed.jobs.job(owner.uid.as_deref()?));
     if owners.any(|job| job.holds_results()) {
         // The end of the job wakes the node.

@@ -1,0 +1,106 @@
+//! What the ledger asks the controller to do. A command is whole: carrying it out needs no further choice.
+
+use std::sync::Arc;
+
+use prewarm_api::kruise::ImagePullJob;
+use prewarm_api::reference_object::ObjectReference;
+use serde_json::Value;
+
+use crate::node_image;
+use crate::secret::{JobKey, SourceKey};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Write a NodeImage.
+    NodeImage {
+        /// The node.
+        node: Arc<str>,
+        /// What to do with it.
+        action: node_image::Action,
+    },
+    /// Write an ImagePullJob.
+    Job {
+        /// The job's UID.
+        uid: Arc<str>,
+        /// Where it is.
+        key: JobKey,
+        /// What to do with it.
+        write: Write,
+    },
+    /// Write an ImageListPullJob.
+    List {
+        /// The job's UID.
+        uid: Arc<str>,
+        /// Where it is.
+        key: JobKey,
+        /// What to do with it.
+        write: Write,
+    },
+    /// Make a child of an ImageListPullJob.
+    CreateChild {
+        /// The UID of the list.
+        list: Arc<str>,
+        /// The child.
+        child: Box<ImagePullJob>,
+    },
+    /// Delete a child of an ImageListPullJob.
+    DeleteChild {
+        /// The UID of the list.
+        list: Arc<str>,
+        /// Where the child is.
+        key: JobKey,
+        /// Its UID.
+        uid: String,
+    },
+    /// Read a Secret that jobs name.
+    ReadSource(SourceKey),
+    /// Write a copy of a Secret.
+    Copy {
+        /// The Secret.
+        source: SourceKey,
+        /// What to do with its copy.
+        action: crate::secret::Action,
+    },
+    /// Tell people.
+    Tell(Telling),
+}
+
+/// A write to a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// Change the object.
+    Patch(Vec<Value>),
+    /// Change its status.
+    Status(Vec<Value>),
+    /// Delete it.
+    Delete,
+}
+
+/// Something that people are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telling {
+    /// On which object.
+    pub about: ObjectReference,
+    /// Whether it is something bad.
+    pub is_warning: bool,
+    /// What kind of thing it is.
+    pub reason: &'static str,
+    /// What happened.
+    pub note: String,
+}
+
+/// What became of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome<T> {
+    /// It arrived, and the object is like this.
+    Written(T),
+    /// The object is gone.
+    Gone,
+    /// The object was another than thought. This is how it is.
+    Collided(Box<T>),
+    /// It will never be taken, for this reason.
+    Refused(String),
+    /// It failed for reasons outside, or nobody knows.
+    Failed,
+}

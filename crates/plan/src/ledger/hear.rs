@@ -1,0 +1,351 @@
+//! What watches and answers say about the cluster becomes records. Nothing is decided here; what has changed is marked.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node as NodeObject;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+
+use super::job::Job;
+use super::list::List;
+use super::node::{Facts, Node};
+use super::pod::PodFacts;
+use super::record::NodeImageRecord;
+use super::{Ledger, Target};
+use crate::image_pull_job::roll::Roll;
+use crate::node::task::Key;
+use crate::secret::JobKey;
+use crate::selection::Selection;
+
+impl Ledger {
+    /// A Node is like this.
+    pub fn hear_node(&mut self, object: NodeObject) {
+        let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text(name)) else { return };
+        let facts = Facts::read(object, &mut self.shared);
+        let node = self.nodes.entry(name.clone()).or_default();
+        // A Node's status changes every few seconds without any difference for us.
+        if node.facts.as_ref() != Some(&facts) {
+            node.facts = Some(facts);
+            self.regard(&name);
+        }
+    }
+
+    /// A Node is gone.
+    pub fn lose_node(&mut self, name: &str) {
+        let name = self.shared.text(name);
+        if self.nodes.get_mut(&name).and_then(|node| node.facts.take()).is_some() {
+            self.regard(&name);
+        }
+    }
+
+    /// A NodeImage is like this.
+    pub fn hear_node_image(&mut self, mut object: NodeImage, now: Timestamp) {
+        object.metadata.managed_fields = None;
+        let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text(name)) else { return };
+        let new = self.shared.record(object);
+        let node = self.nodes.entry(name.clone()).or_default();
+        let old = node.image.as_ref().filter(|old| old.uid == new.uid);
+        if old.is_some_and(|old| is_newer(&old.resource_version, &new.resource_version)) {
+            return;
+        }
+        let Some(old) = old.cloned() else {
+            node.lose_image();
+            (node.image, node.heard_at) = (Some(new), Some(now));
+            return self.regard(&name);
+        };
+        let is_same_spec = old.generation == new.generation;
+        if !is_same_spec {
+            node.forget_refusals();
+        } else if old.labels == new.labels && old.resource_version != new.resource_version {
+            // Nothing but the status has changed, and that is the agent's.
+            node.heard_at = Some(now);
+        }
+        let changed = changed_keys(&old, &new);
+        let moves = old.labels != new.labels || old.is_terminating != new.is_terminating;
+        node.image = Some(new);
+        if moves {
+            return self.regard(&name);
+        }
+        self.soil(Target::Node(name.clone()));
+        for key in changed {
+            self.restand_image(&key, &name);
+        }
+    }
+
+    /// A NodeImage is gone.
+    pub fn lose_node_image(&mut self, name: &str) {
+        let name = self.shared.text(name);
+        if let Some(node) = self.nodes.get_mut(&name) {
+            node.lose_image();
+            self.regard(&name);
+        }
+    }
+
+    /// An ImagePullJob is like this.
+    pub fn hear_job(&mut self, mut object: ImagePullJob) {
+        object.metadata.managed_fields = None;
+        let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text(uid)) else { return };
+        let key = key(&object.metadata);
+        if let Some(other) = self.job_uids.get(&key).filter(|other| **other != uid).cloned() {
+            if is_older_job(&self.jobs[&other].object, &object) {
+                self.lose_job(&key, None);
+            } else {
+                return;
+            }
+        }
+        let (had_roll, is_new_spec) = match self.jobs.get_mut(&uid) {
+            Some(job) if is_newer(version(&job.object.metadata), version(&object.metadata)) => return,
+            Some(job) => {
+                let (image, had_roll) = (job.image.clone(), job.roll.is_some());
+                let is_new_spec = job.renew(object);
+                self.unlist(image, &uid);
+                (had_roll, is_new_spec)
+            }
+            None => {
+                self.jobs.insert(uid.clone(), Job::new(object));
+                self.job_uids.insert(key, uid.clone());
+                (false, true)
+            }
+        };
+        self.place_job(&uid, had_roll, is_new_spec);
+    }
+
+    /// Brings everything that depends on a job in line with it.
+    fn place_job(&mut self, uid: &Arc<str>, had_roll: bool, is_new_spec: bool) {
+        let job = &self.jobs[uid];
+        if let Some(list) = job.list_uid().map(|list| self.shared.text(list)) {
+            self.children.entry(list.clone()).or_default().insert(uid.clone());
+            self.soil(Target::List(list));
+        }
+        let job = &self.jobs[uid];
+        if job.is_active() {
+            let image = job.image.clone();
+            self.by_image.entry(image.unwrap_or_else(no_image)).or_default().insert(uid.clone());
+            if !had_roll || is_new_spec {
+                self.claim_sources(uid);
+                self.count_pods(uid);
+                self.enroll(uid);
+            }
+        } else if had_roll || is_new_spec {
+            self.dismiss(uid);
+            self.claim_sources(uid);
+        }
+        self.soil(Target::Job(uid.clone()));
+    }
+
+    /// An ImagePullJob is gone. With a UID, only if it is still that one.
+    pub fn lose_job(&mut self, key: &JobKey, uid: Option<&str>) {
+        let Some(held) = self.job_uids.get(key).cloned() else { return };
+        if uid.is_some_and(|uid| *uid != *held) {
+            return;
+        }
+        self.job_uids.remove(key);
+        self.dismiss(&held);
+        let Some(job) = self.jobs.remove(&held) else { return };
+        self.unlist(job.image.clone(), &held);
+        self.unclaim_sources(&job.key, &BTreeSet::new());
+        if let Some(list) = job.list_uid().map(|list| self.shared.text(list)) {
+            self.forget_child(&list, &held);
+        }
+        self.timers.set(Target::Job(held.clone()), None);
+        self.gone.insert(held);
+    }
+
+    /// Takes a job out of the unfinished ones of its image.
+    fn unlist(&mut self, image: Option<Key>, uid: &Arc<str>) {
+        let image = image.unwrap_or_else(no_image);
+        if let Some(uids) = self.by_image.get_mut(&image) {
+            uids.remove(uid);
+            if uids.is_empty() {
+                self.by_image.remove(&image);
+            }
+        }
+    }
+
+    fn forget_child(&mut self, list: &Arc<str>, child: &Arc<str>) {
+        if let Some(children) = self.children.get_mut(list) {
+            children.remove(child);
+            if children.is_empty() {
+                self.children.remove(list);
+            }
+        }
+        self.soil(Target::List(list.clone()));
+    }
+
+    /// A job is over: its nodes look whether they still need what it wanted.
+    fn dismiss(&mut self, uid: &Arc<str>) {
+        let Some(roll) = self.jobs.get_mut(uid).and_then(|job| job.roll.take()) else { return };
+        let nodes: Vec<Arc<str>> = roll.nodes().cloned().collect();
+        self.dirty.extend(nodes.into_iter().map(Target::Node));
+    }
+
+    /// Fills a job's roll.
+    fn enroll(&mut self, uid: &Arc<str>) {
+        if let Some(job) = self.jobs.get_mut(uid) {
+            job.roll = Some(Roll::default());
+        }
+        self.restand_nodes(uid);
+    }
+
+    /// An ImageListPullJob is like this.
+    pub fn hear_list(&mut self, mut object: ImageListPullJob) {
+        object.metadata.managed_fields = None;
+        let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text(uid)) else { return };
+        let key = key(&object.metadata);
+        if self.list_uids.get(&key).is_some_and(|other| *other != uid) {
+            self.lose_list(&key, None);
+        }
+        match self.lists.get_mut(&uid) {
+            Some(list) if is_newer(version(&list.object.metadata), version(&object.metadata)) => return,
+            Some(list) => {
+                if list.object.spec != object.spec {
+                    list.refused.clear();
+                }
+                list.object = object;
+            }
+            None => {
+                self.lists.insert(uid.clone(), List::new(object));
+                self.list_uids.insert(key, uid.clone());
+            }
+        }
+        self.soil(Target::List(uid));
+    }
+
+    /// An ImageListPullJob is gone.
+    pub fn lose_list(&mut self, key: &JobKey, uid: Option<&str>) {
+        if let Some(held) =
+            self.list_uids.get(key).filter(|held| uid.is_none_or(|uid| *uid == ***held)).cloned()
+        {
+            self.list_uids.remove(key);
+            self.lists.remove(&held);
+            self.timers.set(Target::List(held), None);
+        }
+    }
+
+    /// A pod is like this; `None` if it is gone.
+    pub fn hear_pod(&mut self, namespace: &str, name: &str, facts: Option<PodFacts>) {
+        let old = self.pods.put(namespace, name, facts.clone());
+        if old == facts {
+            return;
+        }
+        let concerned: Vec<Arc<str>> = self.jobs_by_pods(namespace);
+        for uid in concerned {
+            let Some(job) = self.jobs.get_mut(&uid) else { continue };
+            let Selection::Pods(requirements) = &job.selection else { continue };
+            let place = |facts: &Option<PodFacts>| {
+                let facts = facts.as_ref().filter(|facts| requirements.matches(&facts.labels));
+                facts.and_then(PodFacts::place).cloned()
+            };
+            let (from, to) = (place(&old), place(&facts));
+            if from == to {
+                continue;
+            }
+            if let Some(node) = &from {
+                uncount(&mut job.pods, node);
+            }
+            if let Some(node) = &to {
+                *job.pods.entry(node.clone()).or_default() += 1;
+            }
+            for node in from.into_iter().chain(to) {
+                self.restand(&uid, &node);
+            }
+        }
+    }
+
+    /// All pods of a namespace are known.
+    pub fn sync_pods(&mut self, namespace: &str) {
+        self.pods.sync(namespace);
+        let jobs = self.jobs_by_pods(namespace);
+        self.dirty.extend(jobs.into_iter().map(Target::Job));
+    }
+
+    /// The pods of a namespace are not watched any more.
+    pub fn forget_pods(&mut self, namespace: &str) {
+        self.pods.forget(namespace);
+        for uid in self.jobs_by_pods(namespace) {
+            self.count_pods(&uid);
+        }
+    }
+
+    fn jobs_by_pods(&self, namespace: &str) -> Vec<Arc<str>> {
+        let selects = |job: &Job| job.is_active() && matches!(job.selection, Selection::Pods(_));
+        let jobs = self.jobs.iter().filter(|(_, job)| job.key.namespace == namespace && selects(job));
+        jobs.map(|(uid, _)| uid.clone()).collect()
+    }
+
+    fn count_pods(&mut self, uid: &Arc<str>) {
+        let Some(job) = self.jobs.get_mut(uid) else { return };
+        job.pods.clear();
+        if let Selection::Pods(requirements) = &job.selection {
+            for (_, facts) in self.pods.of(&job.key.namespace) {
+                if let Some(node) = facts.place().filter(|_| requirements.matches(&facts.labels)) {
+                    *job.pods.entry(node.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+fn uncount(pods: &mut HashMap<Arc<str>, usize>, node: &Arc<str>) {
+    if let Some(count) = pods.get_mut(node) {
+        *count -= 1;
+        if *count == 0 {
+            pods.remove(node);
+        }
+    }
+}
+
+/// The place of jobs whose image cannot be read.
+fn no_image() -> Key {
+    Key { name: String::new(), tag: String::new() }
+}
+
+fn key(metadata: &ObjectMeta) -> JobKey {
+    JobKey {
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone().unwrap_or_default(),
+    }
+}
+
+fn version(metadata: &ObjectMeta) -> &str {
+    metadata.resource_version.as_deref().unwrap_or_default()
+}
+
+/// Whether what is held is newer than what is heard, so that a late echo does not bring back an old state. Versions of
+/// one object are numbers that grow; whatever is no number is taken as it comes.
+fn is_newer(held: &str, heard: &str) -> bool {
+    match (held.parse::<u64>(), heard.parse::<u64>()) {
+        (Ok(held), Ok(heard)) => held > heard,
+        _ => false,
+    }
+}
+
+/// Of two jobs with one name, whether the first is the one that is gone.
+fn is_older_job(held: &ImagePullJob, heard: &ImagePullJob) -> bool {
+    !is_newer(version(&held.metadata), version(&heard.metadata))
+}
+
+/// The entries that differ between two states of a NodeImage.
+fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let names: BTreeSet<&Arc<str>> = old.images.keys().chain(new.images.keys()).collect();
+    for name in names {
+        let (was, is) = (old.images.get(name), new.images.get(name));
+        if was == is {
+            continue;
+        }
+        let tags: BTreeSet<&Arc<str>> =
+            [was, is].into_iter().flatten().flat_map(|image| &image.tags).map(|tag| &tag.tag).collect();
+        let shares_secrets = was.map(|image| &image.secrets) == is.map(|image| &image.secrets);
+        for tag in tags {
+            let of =
+                |image: Option<&super::record::ImageRecord>| image.and_then(|image| image.tag(tag)).cloned();
+            if !shares_secrets || of(was) != of(is) {
+                keys.push(Key { name: name.to_string(), tag: tag.to_string() });
+            }
+        }
+    }
+    keys
+}

@@ -1,0 +1,143 @@
+//! One ImagePullJob, and what is derived from it once instead of at every pass.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{API_VERSION, IMAGE_PULL_JOB, ImagePullJob, SecretReference};
+use prewarm_api::reference::ImageRef;
+use prewarm_api::reference_object::ObjectReference;
+
+use super::attempts::Attempts;
+use crate::image_pull_job::is_finished;
+use crate::image_pull_job::roll::Roll;
+use crate::image_pull_job::standing::Claim;
+use crate::node::task::Key;
+use crate::secret::{JobKey, SourceKey};
+use crate::selection::Selection;
+
+/// One job.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The object.
+    pub object: ImagePullJob,
+    /// Where it is.
+    pub key: JobKey,
+    /// What it pulls; `None` if its image cannot be read.
+    pub image: Option<Key>,
+    /// Which nodes it takes.
+    pub selection: Selection,
+    /// Its nodes, while it is not over.
+    pub roll: Option<Roll>,
+    /// How many matching pods there are on each node, for a job that selects by pods.
+    pub pods: HashMap<Arc<str>, usize>,
+    /// The Secrets that its pulls use.
+    pub secrets: Vec<SecretReference>,
+    /// Secrets that it names and that do not exist.
+    pub missing_secrets: Vec<String>,
+    /// Why its Secrets are not ready.
+    pub secrets_wait: Option<String>,
+    /// Names in its selector that no NodeImage has; `None` if that has to be looked up again.
+    pub unknown_nodes: Option<Vec<String>>,
+    /// Writes to it.
+    pub attempts: Attempts,
+    /// When its status was last written.
+    pub written_at: Option<Timestamp>,
+}
+
+impl Job {
+    /// Reads a job.
+    pub fn new(object: ImagePullJob) -> Self {
+        let metadata = &object.metadata;
+        let key = JobKey {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        };
+        Self {
+            key,
+            image: image(&object),
+            selection: selection(&object),
+            object,
+            roll: None,
+            pods: HashMap::new(),
+            secrets: Vec::new(),
+            missing_secrets: Vec::new(),
+            secrets_wait: None,
+            unknown_nodes: None,
+            attempts: Attempts::default(),
+            written_at: None,
+        }
+    }
+
+    /// The job has another form. Returns whether it asks something else than before.
+    pub fn renew(&mut self, object: ImagePullJob) -> bool {
+        let has_changed = self.object.spec != object.spec;
+        if has_changed {
+            self.image = image(&object);
+            self.selection = selection(&object);
+            self.unknown_nodes = None;
+        }
+        self.object = object;
+        has_changed
+    }
+
+    /// Its UID.
+    pub fn uid(&self) -> &str {
+        self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether it is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether it is at work: neither over nor being deleted.
+    pub fn is_active(&self) -> bool {
+        !self.is_terminating() && !is_finished(&self.object)
+    }
+
+    /// The Secrets of its namespace that it names, each once.
+    pub fn sources(&self) -> BTreeSet<SourceKey> {
+        let names = self.object.spec.pull_secrets.iter().flatten();
+        names.map(|name| SourceKey { namespace: self.key.namespace.clone(), name: name.clone() }).collect()
+    }
+
+    /// How entries name it.
+    pub fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(API_VERSION.to_owned()),
+            kind: Some(IMAGE_PULL_JOB.to_owned()),
+            namespace: Some(self.key.namespace.clone()),
+            name: Some(self.key.name.clone()),
+            uid: Some(self.uid().to_owned()),
+            ..ObjectReference::default()
+        }
+    }
+
+    /// The UID of the ImageListPullJob that made it.
+    pub fn list_uid(&self) -> Option<&str> {
+        let owners = self.object.metadata.owner_references.as_deref().unwrap_or_default();
+        let list = owners.iter().find(|owner| owner.kind == "ImageListPullJob");
+        list.map(|owner| owner.uid.as_str())
+    }
+
+    /// What settles where a node is for it.
+    pub fn claim(&self, is_member: bool) -> Option<Claim<'_>> {
+        Some(Claim {
+            uid: self.object.metadata.uid.as_deref()?,
+            key: self.image.as_ref()?,
+            completion: self.object.spec.completion_policy.type_,
+            secrets: &self.secrets,
+            is_member,
+        })
+    }
+}
+
+fn image(object: &ImagePullJob) -> Option<Key> {
+    let reference = ImageRef::parse(&object.spec.image).ok()?;
+    Some(Key { name: reference.name().to_owned(), tag: reference.tag().to_owned() })
+}
+
+fn selection(object: &ImagePullJob) -> Selection {
+    Selection::of(object.spec.selector.as_ref(), object.spec.pod_selector.as_ref())
+}

@@ -1,0 +1,60 @@
+//! One ImageListPullJob.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use prewarm_api::kruise::ImageListPullJob;
+
+use super::attempts::Attempts;
+use crate::secret::JobKey;
+
+/// One list.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// The object.
+    pub object: ImageListPullJob,
+    /// Where it is.
+    pub key: JobKey,
+    /// Why the API server takes no child for an image.
+    pub refused: BTreeMap<String, String>,
+    /// Names of children that are being made.
+    pub creating: BTreeSet<String>,
+    /// UIDs of children that are being deleted.
+    pub deleting: BTreeSet<String>,
+    /// How many children were made and deleted since people were last told.
+    pub created: usize,
+    /// See `created`.
+    pub deleted: usize,
+    /// Whether every image has its child.
+    pub is_complete: bool,
+    /// Writes to it.
+    pub attempts: Attempts,
+    /// Writes of its children.
+    pub child_attempts: Attempts,
+    /// When its status was last written.
+    pub written_at: Option<Timestamp>,
+}
+
+impl List {
+    /// Reads a list.
+    pub fn new(object: ImageListPullJob) -> Self {
+        let metadata = &object.metadata;
+        let key = JobKey {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        };
+        Self {
+            key,
+            object,
+            refused: BTreeMap::new(),
+            creating: BTreeSet::new(),
+            deleting: BTreeSet::new(),
+            created: 0,
+            deleted: 0,
+            is_complete: false,
+            attempts: Attempts::default(),
+            child_attempts: Attempts::default(),
+            written_at: None,
+        }
+    }
+}

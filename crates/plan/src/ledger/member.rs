@@ -1,0 +1,61 @@
+//! Which nodes belong to which jobs, and where they are for them.
+
+use std::sync::Arc;
+
+use super::job::Job;
+use super::node::Node;
+use super::{Ledger, Target};
+use crate::image_pull_job::standing::standing;
+use crate::node::task::Key;
+use crate::selection::Selection;
+
+/// Whether a job selects a node (kruise R40).
+pub fn is_member(job: &Job, name: &str, node: &Node) -> bool {
+    let Some(image) = node.live_image() else { return false };
+    job.selection.takes_node(name, &image.labels).unwrap_or_else(|| job.pods.contains_key(name))
+}
+
+impl Ledger {
+    /// Something about a node has changed that may matter to any job: its labels, its readiness, its being there.
+    pub(super) fn regard(&mut self, name: &Arc<str>) {
+        self.soil(Target::Node(name.clone()));
+        let active: Vec<Arc<str>> = self.by_image.values().flatten().cloned().collect();
+        for uid in active {
+            if let Some(job) = self.jobs.get_mut(&uid)
+                && matches!(&job.selection, Selection::Names(names) if names.contains(&**name))
+            {
+                job.unknown_nodes = None;
+                self.dirty.insert(Target::Job(uid.clone()));
+            }
+            self.restand(&uid, name);
+        }
+    }
+
+    /// One entry of a node has changed.
+    pub(super) fn restand_image(&mut self, key: &Key, name: &Arc<str>) {
+        let jobs: Vec<Arc<str>> = self.by_image.get(key).into_iter().flatten().cloned().collect();
+        for uid in jobs {
+            self.restand(&uid, name);
+        }
+    }
+
+    /// A job has changed: every node is looked at.
+    pub(super) fn restand_nodes(&mut self, uid: &Arc<str>) {
+        let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
+        for name in names {
+            self.restand(uid, &name);
+        }
+    }
+
+    /// Settles where one node is for one job, and wakes the job if that is somewhere else.
+    pub(super) fn restand(&mut self, uid: &Arc<str>, name: &Arc<str>) {
+        let Some(job) = self.jobs.get_mut(uid) else { return };
+        let standing = self.nodes.get(name).and_then(|node| {
+            let claim = job.claim(is_member(job, name, node))?;
+            standing(&claim, node)
+        });
+        if job.roll.as_mut().is_some_and(|roll| roll.put(name, standing)) {
+            self.soil(Target::Job(uid.clone()));
+        }
+    }
+}

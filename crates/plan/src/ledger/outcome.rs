@@ -1,0 +1,190 @@
+//! What became of commands.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::names::event::PULL_IMAGE_FAILED;
+
+use super::command::{Outcome, Telling};
+use super::node::Refused;
+use super::{Ledger, Target, reference};
+use crate::secret::JobKey;
+
+impl Ledger {
+    /// A NodeImage was written, or not. `jitter` is a random number from 0 to 1.
+    pub fn node_image_outcome(
+        &mut self,
+        name: &str,
+        outcome: Outcome<NodeImage>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let name = self.shared.text(name);
+        let Some(node) = self.nodes.get_mut(&name) else { return };
+        let verdicts = std::mem::take(&mut node.judging);
+        let mut concerned = Vec::new();
+        match outcome {
+            Outcome::Written(object) => {
+                node.attempts.succeed();
+                concerned = node.written();
+                self.hear_node_image(object, now);
+                for verdict in &verdicts {
+                    self.tell_verdict(&name, verdict);
+                }
+            }
+            Outcome::Gone => {
+                node.attempts.succeed();
+                self.lose_node_image(&name);
+            }
+            Outcome::Collided(object) => {
+                node.attempts.collide(now, jitter);
+                self.hear_node_image(*object, now);
+            }
+            Outcome::Refused(reason) => match node.refused(&reason) {
+                Refused::Whole => node.attempts.fail(now, jitter),
+                Refused::Split => node.attempts.succeed(),
+                Refused::Entry(key) => {
+                    node.attempts.succeed();
+                    self.restand_image(&key, &name);
+                    let note = format!("{}:{} cannot be written to this node: {reason}", key.name, key.tag);
+                    let about = reference::node_image(&name, self.nodes.get(&name));
+                    self.tell(Telling { about, is_warning: true, reason: PULL_IMAGE_FAILED, note });
+                }
+            },
+            Outcome::Failed => node.attempts.fail(now, jitter),
+        }
+        for uid in concerned {
+            self.restand(&uid, &name);
+        }
+        self.soil(Target::Node(name));
+    }
+
+    fn tell_verdict(&mut self, name: &Arc<str>, verdict: &crate::node_image::Verdict) {
+        let note = format!("{}:{} on node {name}: {}", verdict.key.name, verdict.key.tag, verdict.message);
+        let node_image = reference::node_image(name, self.nodes.get(name));
+        for about in verdict.owners.iter().cloned().chain([node_image]) {
+            self.tell(Telling { about, is_warning: true, reason: PULL_IMAGE_FAILED, note: note.clone() });
+        }
+    }
+
+    /// An ImagePullJob was written, or not.
+    pub fn job_outcome(
+        &mut self,
+        key: &JobKey,
+        uid: &Arc<str>,
+        outcome: Outcome<ImagePullJob>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let Some(job) = self.jobs.get_mut(uid) else { return };
+        match outcome {
+            Outcome::Written(object) => {
+                job.attempts.succeed();
+                self.hear_job(object);
+            }
+            Outcome::Gone => {
+                job.attempts.succeed();
+                self.lose_job(key, Some(uid));
+            }
+            Outcome::Collided(object) => {
+                job.attempts.collide(now, jitter);
+                self.hear_job(*object);
+            }
+            Outcome::Refused(_) | Outcome::Failed => job.attempts.fail(now, jitter),
+        }
+        self.soil(Target::Job(uid.clone()));
+    }
+
+    /// An ImageListPullJob was written, or not.
+    pub fn list_outcome(
+        &mut self,
+        key: &JobKey,
+        uid: &Arc<str>,
+        outcome: Outcome<ImageListPullJob>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let Some(list) = self.lists.get_mut(uid) else { return };
+        match outcome {
+            Outcome::Written(object) => {
+                list.attempts.succeed();
+                self.hear_list(object);
+            }
+            Outcome::Gone => {
+                list.attempts.succeed();
+                self.lose_list(key, Some(uid));
+            }
+            Outcome::Collided(object) => {
+                list.attempts.collide(now, jitter);
+                self.hear_list(*object);
+            }
+            Outcome::Refused(_) | Outcome::Failed => list.attempts.fail(now, jitter),
+        }
+        self.soil(Target::List(uid.clone()));
+    }
+
+    /// A child of a list was made, or not.
+    pub fn child_created(
+        &mut self,
+        list_uid: &Arc<str>,
+        child: &ImagePullJob,
+        outcome: Outcome<ImagePullJob>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let name = child.metadata.name.clone().unwrap_or_default();
+        if let Some(list) = self.lists.get_mut(list_uid) {
+            list.creating.remove(&name);
+            match &outcome {
+                Outcome::Written(_) | Outcome::Collided(_) => {
+                    list.refused.remove(&child.spec.image);
+                    list.child_attempts.succeed();
+                    list.created += usize::from(matches!(outcome, Outcome::Written(_)));
+                }
+                Outcome::Refused(reason) => {
+                    list.refused.insert(child.spec.image.clone(), reason.clone());
+                    list.child_attempts.fail(now, jitter);
+                }
+                Outcome::Gone | Outcome::Failed => list.child_attempts.fail(now, jitter),
+            }
+        }
+        match outcome {
+            Outcome::Written(object) => self.hear_job(object),
+            Outcome::Collided(object) => self.hear_job(*object),
+            Outcome::Gone | Outcome::Refused(_) | Outcome::Failed => {}
+        }
+        self.soil(Target::List(list_uid.clone()));
+    }
+
+    /// A child of a list was deleted, or not.
+    pub fn child_deleted(
+        &mut self,
+        list_uid: &Arc<str>,
+        key: &JobKey,
+        uid: &str,
+        outcome: Outcome<ImagePullJob>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        if let Some(list) = self.lists.get_mut(list_uid) {
+            list.deleting.remove(uid);
+            match &outcome {
+                Outcome::Written(_) | Outcome::Gone => {
+                    list.child_attempts.succeed();
+                    list.deleted += 1;
+                }
+                Outcome::Collided(_) | Outcome::Refused(_) | Outcome::Failed => {
+                    list.child_attempts.fail(now, jitter)
+                }
+            }
+        }
+        match outcome {
+            // It is on its way out and waits for its finalizer.
+            Outcome::Written(object) => self.hear_job(object),
+            Outcome::Gone => self.lose_job(key, Some(uid)),
+            Outcome::Collided(_) | Outcome::Refused(_) | Outcome::Failed => {}
+        }
+        self.soil(Target::List(list_uid.clone()));
+    }
+}

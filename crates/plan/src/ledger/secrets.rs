@@ -1,0 +1,246 @@
+//! The Secrets that jobs name: when they are read, what becomes of their copies, and which jobs wait for them.
+//!
+//! Sources are read by name, every few seconds while an unfinished job names them: a watch would need the right to list
+//! every Secret of the cluster.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::SecretReference;
+
+use super::attempts::Attempts;
+use super::command::Command;
+use super::{Ledger, Target};
+use crate::secret::{
+    self, Action, Copy, JobKey, Observed, Settlement, SourceKey, SourceState, plain_reference, settle,
+};
+
+/// A source is read again after this.
+pub const READ_INTERVAL: Duration = Duration::from_secs(5);
+/// And with many sources after this for each of them, so that reading never takes more than ten requests a second.
+pub const READ_INTERVAL_EACH: Duration = Duration::from_millis(100);
+
+/// One Secret that jobs name.
+#[derive(Clone, Debug)]
+pub struct Source {
+    state: SourceState,
+    claimants: BTreeSet<JobKey>,
+    settlement: Settlement,
+    is_reading: bool,
+    read_at: Option<Timestamp>,
+    writes: usize,
+    attempts: Attempts,
+    trouble: Option<String>,
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self {
+            state: SourceState::Unknown,
+            claimants: BTreeSet::new(),
+            settlement: Settlement::default(),
+            is_reading: false,
+            read_at: None,
+            writes: 0,
+            attempts: Attempts::default(),
+            trouble: None,
+        }
+    }
+}
+
+impl Ledger {
+    /// A Secret of the config namespace is like this.
+    pub fn hear_copy(&mut self, copy: Copy) {
+        let name = copy.name.clone();
+        let old = self.copies.insert(name, copy.clone());
+        self.notice_copy(old.as_ref());
+        self.notice_copy(Some(&copy));
+    }
+
+    /// A Secret of the config namespace is gone.
+    pub fn lose_copy(&mut self, name: &str) {
+        let old = self.copies.remove(name);
+        self.notice_copy(old.as_ref());
+    }
+
+    fn notice_copy(&mut self, copy: Option<&Copy>) {
+        let Some(copy) = copy else { return };
+        if let Some(source) = &copy.source {
+            self.sources.entry(source.clone()).or_default();
+            self.soil(Target::Source(source.clone()));
+        }
+        // A job that waits for its release looks again.
+        let listed = copy.references.iter().filter_map(|key| self.job_uids.get(key).cloned());
+        let listed: Vec<Target> = listed.map(Target::Job).collect();
+        self.dirty.extend(listed);
+    }
+
+    /// A source was read.
+    pub fn hear_source(&mut self, key: &SourceKey, state: Option<SourceState>, now: Timestamp, jitter: f64) {
+        let Some(source) = self.sources.get_mut(key) else { return };
+        source.is_reading = false;
+        source.read_at = Some(now);
+        match state {
+            Some(state) => {
+                source.state = state;
+                source.attempts.succeed();
+            }
+            None => source.attempts.fail(now, jitter),
+        }
+        self.soil(Target::Source(key.clone()));
+    }
+
+    /// A copy was written, or not.
+    pub fn copy_outcome(&mut self, key: &SourceKey, result: Result<(), String>, now: Timestamp, jitter: f64) {
+        let Some(source) = self.sources.get_mut(key) else { return };
+        source.writes = source.writes.saturating_sub(1);
+        match result {
+            Ok(()) => {
+                source.attempts.succeed();
+                source.trouble = None;
+            }
+            Err(trouble) => {
+                source.attempts.fail(now, jitter);
+                source.trouble = Some(trouble);
+            }
+        }
+        self.soil(Target::Source(key.clone()));
+    }
+
+    /// A job names these sources now.
+    pub(super) fn claim_sources(&mut self, uid: &Arc<str>) {
+        let Some(job) = self.jobs.get(uid) else { return };
+        let needs_copies = job.is_active() && job.key.namespace != self.settings.config_namespace;
+        let wanted = if needs_copies { job.sources() } else { BTreeSet::new() };
+        let key = job.key.clone();
+        for source in &wanted {
+            if self.sources.entry(source.clone()).or_default().claimants.insert(key.clone()) {
+                self.soil(Target::Source(source.clone()));
+            }
+        }
+        self.unclaim_sources(&key, &wanted);
+        self.refresh_secrets(uid);
+    }
+
+    /// A job names no source but these.
+    pub(super) fn unclaim_sources(&mut self, job: &JobKey, wanted: &BTreeSet<SourceKey>) {
+        let mut left = Vec::new();
+        // Jobs name Secrets of their own namespace only.
+        let from = SourceKey { namespace: job.namespace.clone(), name: String::new() };
+        for (key, source) in
+            self.sources.range_mut(from..).take_while(|(key, _)| key.namespace == job.namespace)
+        {
+            if !wanted.contains(key) && source.claimants.remove(job) {
+                left.push(Target::Source(key.clone()));
+            }
+        }
+        self.dirty.extend(left);
+    }
+
+    pub(super) fn source_pass(&mut self, key: &SourceKey, now: Timestamp, commands: &mut Vec<Command>) {
+        self.passes.sources += 1;
+        let interval = READ_INTERVAL
+            .max(READ_INTERVAL_EACH.saturating_mul(u32::try_from(self.sources.len()).unwrap_or(u32::MAX)));
+        let copies: Vec<&Copy> =
+            self.copies.values().filter(|copy| copy.source.as_ref() == Some(key)).collect();
+        let Some(source) = self.sources.get_mut(key) else { return };
+        let taken = |name: &str| self.copies.contains_key(name);
+        let observed = Observed {
+            source: key,
+            state: &source.state,
+            claimants: &source.claimants,
+            copies: &copies,
+            is_taken: &taken,
+            config_namespace: &self.settings.config_namespace,
+        };
+        source.settlement = settle(&observed);
+        let is_idle = source.claimants.is_empty() && copies.is_empty();
+        if is_idle && source.writes == 0 {
+            self.sources.remove(key);
+            return self.timers.set(Target::Source(key.clone()), None);
+        }
+        if source.writes == 0 && !source.attempts.is_blocked(now) {
+            source.writes = source.settlement.actions.len();
+            let actions = source.settlement.actions.clone().into_iter();
+            commands.extend(actions.map(|action| Command::Copy { source: key.clone(), action }));
+        }
+        let read_at = source.read_at.map_or(now, |at| at + interval);
+        let read_at =
+            source.attempts.pause_ends().map_or(read_at, |pause| pause.max(source.read_at.unwrap_or(pause)));
+        if !source.claimants.is_empty() && read_at <= now && !source.is_reading {
+            source.is_reading = true;
+            commands.push(Command::ReadSource(key.clone()));
+        }
+        let is_polled = !source.claimants.is_empty() && !source.is_reading;
+        let pause = source.attempts.pause_ends().filter(|at| *at > now);
+        let wake_at = crate::node_image::earliest(Some(read_at).filter(|at| is_polled && *at > now), pause);
+        self.timers.set(Target::Source(key.clone()), wake_at);
+        let claimants: Vec<Arc<str>> =
+            self.sources[key].claimants.iter().filter_map(|job| self.job_uids.get(job).cloned()).collect();
+        for uid in claimants {
+            self.refresh_secrets(&uid);
+        }
+    }
+
+    /// Brings a job's view of its Secrets up to date.
+    fn refresh_secrets(&mut self, uid: &Arc<str>) {
+        let Some(job) = self.jobs.get(uid) else { return };
+        let mut view = SecretsView::default();
+        for source in job.sources() {
+            if job.key.namespace == self.settings.config_namespace {
+                view.secrets.push(plain_reference(&self.settings.config_namespace, &source.name));
+                if !self.copies.contains_key(&source.name) {
+                    view.missing.push(source.name);
+                }
+            } else if let Some(held) = self.sources.get(&source) {
+                view.add(&job.key, &source, held);
+            }
+        }
+        let Some(job) = self.jobs.get_mut(uid) else { return };
+        if job.missing_secrets != view.missing || job.secrets_wait != view.wait {
+            (job.missing_secrets, job.secrets_wait) = (view.missing, view.wait);
+            self.dirty.insert(Target::Job(uid.clone()));
+        }
+        if job.secrets != view.secrets {
+            job.secrets = view.secrets;
+            self.dirty.insert(Target::Job(uid.clone()));
+            self.restand_nodes(uid);
+        }
+    }
+
+    /// Whether no copy lists a job, so that it may go (kruise R57, R62).
+    pub(super) fn is_released(&self, job: &JobKey) -> bool {
+        !self.copies.values().any(|copy| copy.references.contains(job) && !copy.is_terminating)
+    }
+}
+
+#[derive(Default)]
+struct SecretsView {
+    secrets: Vec<SecretReference>,
+    missing: Vec<String>,
+    wait: Option<String>,
+}
+
+impl SecretsView {
+    fn add(&mut self, job: &JobKey, key: &SourceKey, source: &Source) {
+        self.secrets.extend(source.settlement.serves.get(job).cloned());
+        if source.settlement.is_missing && !source.settlement.serves.contains_key(job) {
+            self.missing.push(key.name.clone());
+        }
+        if source.settlement.pending.contains(job) && self.wait.is_none() {
+            let trouble = source.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+            self.wait = Some(format!("Secret {key} is being copied for the agents{trouble}"));
+        }
+    }
+}
+
+/// What a command about a copy does, in one word.
+pub fn label(action: &Action) -> &'static str {
+    match action {
+        secret::Action::Create { .. } => "create",
+        secret::Action::Update { .. } => "update",
+        secret::Action::Delete { .. } => "delete",
+    }
+}
