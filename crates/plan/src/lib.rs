@@ -6,6 +6,7 @@ pub mod condition;
 mod hash;
 pub mod image_pull_job;
 pub mod ledger;
+pub mod lease;
 pub mod node;
 pub mod node_image;
 pub mod pull_policy;
