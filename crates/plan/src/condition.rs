@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::condition::Condition;
 
+use crate::stamp::stamp;
+
 /// Longer messages are cut. A schema allows more, but nobody reads it.
 pub const LONGEST_MESSAGE: usize = 4096;
 /// What a cut message ends with.
@@ -63,7 +65,7 @@ pub fn set_condition(
         Some(condition) if condition.status == finding.status.as_str() => {
             condition.last_transition_time.clone()
         }
-        _ => whole_seconds(now),
+        _ => Time(stamp(now)),
     };
     let condition = Condition {
         type_: finding.type_.to_owned(),
@@ -84,11 +86,6 @@ fn shorten(message: String) -> String {
         return message;
     }
     message.chars().take(LONGEST_MESSAGE - 1).chain([ELLIPSIS]).collect()
-}
-
-/// A time as statuses have it. What is compared with a reported status must not be finer than the wire.
-pub fn whole_seconds(time: Timestamp) -> Time {
-    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
 }
 
 #[cfg(test)]
