@@ -4,9 +4,10 @@
 
 pub mod condition;
 mod hash;
+pub mod image_list_pull_job;
 pub mod image_pull_job;
-pub mod ledger;
 pub mod lease;
+pub mod ledger;
 pub mod node;
 pub mod node_image;
 pub mod pull_policy;
