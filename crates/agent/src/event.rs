@@ -7,7 +7,6 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource as _};
 use prewarm_api::kruise::{NodeImage, PullPhase};
 use prewarm_api::names;
-use prewarm_api::reference_object::ObjectReference as Owner;
 use prewarm_clock::Clock;
 use prewarm_plan::node::worklist::Ending;
 use prewarm_process::event::{self, Happening, Reason, Tally, Teller, Writer};
@@ -59,7 +58,7 @@ impl Events {
         let reason = FAILED.of_class(status.failure_class.unwrap_or_default().name());
         let message = status.message.clone().unwrap_or_else(|| format!("cannot pull {image}"));
         for owner in &ending.task.owners {
-            self.tell(reference(owner), reason, format!("on node {}: {message}", self.node));
+            self.tell(owner.clone().into(), reason, format!("on node {}: {message}", self.node));
         }
         self.tell(self.node_image(), reason, message);
     }
@@ -77,12 +76,6 @@ impl Events {
             ..ObjectReference::default()
         }
     }
-}
-
-/// A job, as an entry's owner references have it.
-fn reference(owner: &Owner) -> ObjectReference {
-    let Owner { api_version, kind, namespace, name, uid, resource_version, field_path } = owner.clone();
-    ObjectReference { api_version, kind, namespace, name, uid, resource_version, field_path }
 }
 
 impl Tally for Metrics {

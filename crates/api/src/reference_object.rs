@@ -36,3 +36,10 @@ pub struct ObjectReference {
     #[schemars(length(max = 1024))]
     pub field_path: Option<String>,
 }
+
+impl From<ObjectReference> for k8s_openapi::api::core::v1::ObjectReference {
+    fn from(reference: ObjectReference) -> Self {
+        let ObjectReference { api_version, kind, namespace, name, uid, resource_version, field_path } = reference;
+        Self { api_version, kind, namespace, name, uid, resource_version, field_path }
+    }
+}

@@ -10,7 +10,7 @@ use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
 
 use super::job::Job;
 use super::list::List;
-use super::node::{Facts, Node};
+use super::node::Facts;
 use super::pod::PodFacts;
 use super::record::NodeImageRecord;
 use super::{Ledger, Target};
@@ -74,10 +74,12 @@ impl Ledger {
         }
     }
 
-    /// A NodeImage is gone.
-    pub fn lose_node_image(&mut self, name: &str) {
+    /// A NodeImage is gone. With a UID, only if it is still that one.
+    pub fn lose_node_image(&mut self, name: &str, uid: Option<&str>) {
         let name = self.shared.text(name);
-        if let Some(node) = self.nodes.get_mut(&name) {
+        let Some(node) = self.nodes.get_mut(&name) else { return };
+        let is_that = |held: &str| uid.is_none_or(|uid| uid == held);
+        if node.image.as_ref().is_some_and(|image| is_that(&image.uid)) {
             node.lose_image();
             self.regard(&name);
         }

@@ -35,7 +35,7 @@ impl Ledger {
             }
             Outcome::Gone => {
                 node.attempts.succeed();
-                self.lose_node_image(&name);
+                self.lose_node_image(&name, None);
             }
             Outcome::Collided(object) => {
                 node.attempts.collide(now, jitter);

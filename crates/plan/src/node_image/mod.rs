@@ -19,6 +19,7 @@ mod patch;
 pub mod silence;
 mod tidy;
 
+pub use patch::owner;
 pub use silence::Verdict;
 
 /// Everything that a pass over a node depends on.

@@ -1,0 +1,123 @@
+//! Writes ImagePullJobs: their own objects, and as children of lists.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions};
+use kube::{Api, Resource};
+use prewarm_api::kruise::ImagePullJob;
+use prewarm_plan::ledger::{Outcome, Write};
+use prewarm_plan::secret::JobKey;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tracing::warn;
+
+use super::answer::outcome;
+use super::node_image::json_patch;
+use super::{FIELD_MANAGER, Hands, Settled};
+use crate::metrics::Written;
+
+/// The two kinds of jobs, as far as writing them goes.
+pub(super) trait JobKind:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned
+{
+}
+
+impl<K> JobKind for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+{
+}
+
+impl Hands {
+    pub(super) async fn job(&self, uid: Arc<str>, key: JobKey, write: Write) -> Settled {
+        let counted = [Written::ImagePullJob, Written::ImagePullJobStatus];
+        let outcome = self.write::<ImagePullJob>(&uid, &key, write, counted).await;
+        Box::new(move |ledger, now, jitter| ledger.job_outcome(&key, &uid, outcome, now, jitter))
+    }
+
+    /// Carries out a write to a job of either kind.
+    pub(super) async fn write<K: JobKind>(
+        &self,
+        uid: &str,
+        key: &JobKey,
+        write: Write,
+        [object, status]: [Written; 2],
+    ) -> Outcome<K> {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &key.namespace);
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let (answer, counted) = match write {
+            Write::Patch(operations) => {
+                let patch = json_patch(operations);
+                (self.send(api.patch(&key.name, &params, &patch)).await, object)
+            }
+            Write::Status(operations) => {
+                let patch = json_patch(operations);
+                (self.send(api.patch_status(&key.name, &params, &patch)).await, status)
+            }
+            Write::Delete => return self.remove(&api, uid, key, object).await,
+        };
+        self.count(counted, answer.as_ref());
+        self.job_answer(&api, key, answer).await
+    }
+
+    /// Deletes the one with this UID, and lets the garbage collector take what it owns.
+    async fn remove<K: JobKind>(
+        &self,
+        api: &Api<K>,
+        uid: &str,
+        key: &JobKey,
+        counted: Written,
+    ) -> Outcome<K> {
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        let answer = self.send(api.delete(&key.name, &params)).await;
+        self.count(counted, answer.as_ref());
+        match answer.map(|answer| answer.map(|either| either.left())) {
+            Some(Ok(Some(object))) if object.meta().deletion_timestamp.is_some() => Outcome::Written(object),
+            Some(Ok(_)) => Outcome::Gone,
+            Some(Err(error)) => self.job_answer(api, key, Some(Err(error))).await,
+            None => Outcome::Failed,
+        }
+    }
+
+    async fn job_answer<K: JobKind>(
+        &self,
+        api: &Api<K>,
+        key: &JobKey,
+        answer: Option<Result<K, kube::Error>>,
+    ) -> Outcome<K> {
+        let what = format!("{} {key}", K::kind(&()));
+        outcome(&what, answer, async || self.send(api.get_opt(&key.name)).await).await
+    }
+
+    pub(super) async fn create_child(&self, list: Arc<str>, child: ImagePullJob) -> Settled {
+        let key = JobKey {
+            namespace: child.metadata.namespace.clone().unwrap_or_default(),
+            name: child.metadata.name.clone().unwrap_or_default(),
+        };
+        let api: Api<ImagePullJob> = Api::namespaced(self.client.clone(), &key.namespace);
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let answer = self.send(api.create(&params, &child)).await;
+        self.count(Written::Child, answer.as_ref());
+        let outcome = match answer {
+            // A quota or a policy is the user's own, and waiting does not help.
+            Some(Err(kube::Error::Api(status))) if status.code == 403 => {
+                warn!(job = %key, reason = %status.message, "the API server refuses a child");
+                Outcome::Refused(status.message.clone())
+            }
+            answer => self.job_answer(&api, &key, answer).await,
+        };
+        Box::new(move |ledger, now, jitter| ledger.child_created(&list, &child, outcome, now, jitter))
+    }
+
+    pub(super) async fn delete_child(&self, list: Arc<str>, key: JobKey, uid: String) -> Settled {
+        let api: Api<ImagePullJob> = Api::namespaced(self.client.clone(), &key.namespace);
+        let outcome = self.remove(&api, &uid, &key, Written::Child).await;
+        Box::new(move |ledger, now, jitter| ledger.child_deleted(&list, &key, &uid, outcome, now, jitter))
+    }
+}

@@ -1,0 +1,180 @@
+//! Reads Secrets that jobs name, and writes their copies. What they hold passes through here and stays nowhere.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, ObjectMeta, PatchParams, PostParams, Preconditions};
+use prewarm_api::names::SECRET_REFERENCES_ANNOTATION;
+use prewarm_plan::secret::{Action, Copy, JobKey, SourceKey, SourceState, annotations, references_text};
+use serde_json::{Value, json};
+use tracing::warn;
+
+use super::answer::{Meaning, meaning};
+use super::node_image::json_patch;
+use super::{FIELD_MANAGER, Hands, Settled};
+use crate::content;
+use crate::metrics::Written;
+
+/// What became of a write: a copy that is like this, one that is gone, or trouble in words without any content.
+type Done = Result<Option<Secret>, String>;
+
+impl Hands {
+    pub(super) async fn read_source(&self, key: SourceKey) -> Settled {
+        let state = match self.source(&key).await {
+            Ok(Some(secret)) => Some(SourceState::Present(content::of(&secret))),
+            Ok(None) => Some(SourceState::Missing),
+            Err(trouble) => {
+                warn!(secret = %key, trouble, "cannot read a Secret; trying again");
+                None
+            }
+        };
+        Box::new(move |ledger, now, jitter| ledger.hear_source(&key, state, now, jitter))
+    }
+
+    async fn source(&self, key: &SourceKey) -> Result<Option<Secret>, String> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        match self.send(api.get_opt(&key.name)).await {
+            Some(Ok(secret)) => Ok(secret),
+            Some(Err(error)) => Err(words(&error)),
+            None => Err("the API server did not answer in time".to_owned()),
+        }
+    }
+
+    pub(super) async fn copy(&self, source: SourceKey, action: Action) -> Settled {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.config_namespace);
+        let name = match &action {
+            Action::Create { name, .. } | Action::Update { name, .. } | Action::Delete { name, .. } => {
+                name.clone()
+            }
+        };
+        let done = match action {
+            Action::Create { name, references } => self.create_copy(&api, &source, &name, &references).await,
+            Action::Update { name, uid, references, has_new_data } => {
+                self.update_copy(&api, &source, (&name, &uid), &references, has_new_data).await
+            }
+            Action::Delete { name, uid } => self.delete_copy(&api, &name, &uid).await,
+        };
+        if let Err(trouble) = &done {
+            warn!(secret = %source, copy = %name, trouble, "cannot write the copy of a Secret; trying again");
+        }
+        // Only what the ledger keeps leaves this function.
+        let done = done.map(|copy| copy.map(|copy| Copy::read(&copy.metadata, content::of(&copy))));
+        Box::new(move |ledger, now, jitter| {
+            match &done {
+                Ok(Some(copy)) => ledger.hear_copy(copy.clone()),
+                Ok(None) => ledger.lose_copy(&name),
+                Err(_) => {}
+            }
+            ledger.copy_outcome(&source, done.map(drop), now, jitter);
+        })
+    }
+
+    async fn create_copy(
+        &self,
+        api: &Api<Secret>,
+        key: &SourceKey,
+        name: &str,
+        references: &BTreeSet<JobKey>,
+    ) -> Done {
+        let source = self.source(key).await?.ok_or_else(|| format!("Secret {key} is gone"))?;
+        let copy = Secret {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                labels: source.metadata.labels,
+                annotations: Some(annotations(key, references, source.metadata.annotations.as_ref())),
+                ..ObjectMeta::default()
+            },
+            type_: source.type_,
+            data: source.data,
+            ..Secret::default()
+        };
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let answer = self.send(api.create(&params, &copy)).await;
+        self.count(Written::Secret, answer.as_ref());
+        self.settle_copy(api, name, answer).await
+    }
+
+    async fn update_copy(
+        &self,
+        api: &Api<Secret>,
+        key: &SourceKey,
+        (name, uid): (&str, &str),
+        references: &BTreeSet<JobKey>,
+        has_new_data: bool,
+    ) -> Done {
+        let mut operations = vec![
+            json!({"op": "test", "path": "/metadata/uid", "value": uid}),
+            json!({"op": "add", "path": format!("/metadata/annotations/{}", SECRET_REFERENCES_ANNOTATION.replace('/', "~1")),
+                   "value": references_text(references)}),
+        ];
+        if has_new_data {
+            let source = self.source(key).await?.ok_or_else(|| format!("Secret {key} is gone"))?;
+            operations.push(json!({"op": "add", "path": "/data", "value": data(source.data)}));
+        }
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = json_patch(operations);
+        let answer = self.send(api.patch(name, &params, &patch)).await;
+        self.count(Written::Secret, answer.as_ref());
+        self.settle_copy(api, name, answer).await
+    }
+
+    async fn delete_copy(&self, api: &Api<Secret>, name: &str, uid: &str) -> Done {
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let answer = self.send(api.delete(name, &params)).await;
+        self.count(Written::Secret, answer.as_ref());
+        match answer {
+            Some(Ok(_)) => Ok(None),
+            Some(Err(error)) => self.settle_copy(api, name, Some(Err(error))).await,
+            None => Err("the API server did not answer in time".to_owned()),
+        }
+    }
+
+    async fn settle_copy(
+        &self,
+        api: &Api<Secret>,
+        name: &str,
+        answer: Option<Result<Secret, kube::Error>>,
+    ) -> Done {
+        match answer {
+            Some(Ok(copy)) => Ok(Some(copy)),
+            None => Err("the API server did not answer in time".to_owned()),
+            Some(Err(error)) => match meaning(&error) {
+                Meaning::Stale => match self.send(api.get_opt(name)).await {
+                    Some(Ok(copy)) => Ok(copy),
+                    Some(Err(error)) => Err(words(&error)),
+                    None => Err("the API server did not answer in time".to_owned()),
+                },
+                Meaning::Gone if !is_about_namespace(&error) => Ok(None),
+                Meaning::Gone => Err(format!(
+                    "namespace {} does not exist; it is made by deploy/rbac",
+                    self.config_namespace
+                )),
+                Meaning::Refused(_) | Meaning::Trouble => Err(words(&error)),
+            },
+        }
+    }
+}
+
+/// A Secret cannot be made in a namespace that is missing; the answer then speaks of the namespace.
+fn is_about_namespace(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
+}
+
+/// The error without its text, which may quote what was sent.
+fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => {
+            format!("the API server answered 403 ({}); does the controller have its role?", status.reason)
+        }
+        kube::Error::Api(status) => format!("the API server answered {} ({})", status.code, status.reason),
+        _ => "the API server cannot be reached".to_owned(),
+    }
+}
+
+fn data(data: Option<std::collections::BTreeMap<String, ByteString>>) -> Value {
+    json!(data.unwrap_or_default())
+}

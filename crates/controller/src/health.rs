@@ -1,0 +1,45 @@
+//! Whether the controller is of use, for the probes: it leads and knows the cluster, or it stands by.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use prewarm_process::http::Checks;
+
+/// What is known about the controller's use. Clones share it. Alive it is as long as it answers at all.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    state: Arc<AtomicU8>,
+}
+
+/// Stands by: another leads.
+const STANDBY: u8 = 0;
+/// Leads, but has not heard of everything yet.
+const SYNCING: u8 = 1;
+/// Leads and knows the cluster.
+const SYNCED: u8 = 2;
+
+impl Health {
+    /// It leads from here on.
+    pub fn leads(&self) {
+        self.state.store(SYNCING, Ordering::Relaxed);
+    }
+
+    /// It has heard of everything.
+    pub fn synced(&self) {
+        self.state.store(SYNCED, Ordering::Relaxed);
+    }
+
+    /// The checks of readiness.
+    pub fn checks(&self) -> Checks {
+        let (state, remark) = (self.state.clone(), self.state.clone());
+        let checks = Checks::default().with_remark(move || match remark.load(Ordering::Relaxed) {
+            STANDBY => "standby".to_owned(),
+            _ => "leader".to_owned(),
+        });
+        checks.register("caches", move || match state.load(Ordering::Relaxed) {
+            SYNCING => Err("the cluster's objects have not all been read yet".to_owned()),
+            _ => Ok(()),
+        });
+        checks
+    }
+}

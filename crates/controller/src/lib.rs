@@ -1,0 +1,17 @@
+//! The controller: grants jobs to nodes and rolls up what the nodes report.
+//!
+//! `run` is the loop; what it decides is in `prewarm-plan`. It hears `watch` (everything in the cluster that matters) and
+//! writes through `apply`. Of several controllers the one that holds the `lease` leads.
+
+mod apply;
+mod budget;
+pub mod config;
+mod content;
+mod health;
+mod metrics;
+mod run;
+mod watch;
+
+pub use health::Health;
+pub use metrics::Metrics;
+pub use run::{Controller, lead};

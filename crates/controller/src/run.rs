@@ -1,0 +1,194 @@
+//! The controller's loop: one task that hears everything, lets the ledger decide, and hands out what is to be done. It
+//! waits for nothing but news and the time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_clock::Clock;
+use prewarm_plan::ledger::Ledger;
+use prewarm_process::event::Events;
+use tokio::sync::mpsc;
+use tracing::info;
+
+use crate::apply::{Applier, Settled};
+use crate::config::Config;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::watch::{Heard, Kind, SlimNode, SlimPod, Watch, follow};
+
+/// How many news wait for the loop; watches wait when there are more.
+const MAX_NEWS: usize = 4096;
+/// How many news belong to one turn at most.
+const MAX_NEWS_PER_TURN: usize = 4096;
+/// So long a stopping controller waits for what it has begun.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+
+/// Everything a controller needs from outside.
+pub struct Controller {
+    /// Its settings.
+    pub config: Config,
+    /// The Kubernetes API.
+    pub client: Client,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What people are told.
+    pub events: Events,
+    /// Whether it is of use, for the probes.
+    pub health: Health,
+}
+
+/// Leads until `stop` ends: then what is under way may end for a while. Whoever leads holds the Lease.
+pub async fn lead(controller: Controller, stop: impl Future<Output = ()>) {
+    let (sender, news) = mpsc::channel(MAX_NEWS);
+    let (settled_sender, settled) = mpsc::unbounded_channel();
+    let mut life = Loop::new(controller, sender, settled_sender);
+    life.turn(news, settled, stop).await;
+    life.leave().await;
+}
+
+struct Loop {
+    controller: Controller,
+    ledger: Ledger,
+    applier: Applier,
+    sender: mpsc::Sender<Heard>,
+    _watches: Vec<Watch>,
+    pods: BTreeMap<String, Watch>,
+    synced: BTreeSet<Kind>,
+    job_passes: u64,
+}
+
+impl Loop {
+    fn new(
+        controller: Controller,
+        sender: mpsc::Sender<Heard>,
+        settled: mpsc::UnboundedSender<Settled>,
+    ) -> Self {
+        let Controller { config, client, clock, metrics, events, .. } = &controller;
+        let applier =
+            Applier::new(client.clone(), config, clock.clone(), metrics.clone(), events.clone(), settled);
+        let secrets = Api::namespaced(client.clone(), &config.settings.config_namespace);
+        let watches = vec![
+            follow::<SlimNode>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
+            follow::<NodeImage>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
+            follow::<ImagePullJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
+            follow::<ImageListPullJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
+            follow::<Secret>(secrets, None, sender.clone(), metrics.clone()),
+        ];
+        let ledger = Ledger::new(config.settings.clone());
+        let (pods, synced) = (BTreeMap::new(), BTreeSet::new());
+        Self { controller, ledger, applier, sender, _watches: watches, pods, synced, job_passes: 0 }
+    }
+
+    async fn turn(
+        &mut self,
+        mut news: mpsc::Receiver<Heard>,
+        mut settled: mpsc::UnboundedReceiver<Settled>,
+        stop: impl Future<Output = ()>,
+    ) {
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return info!("stopping"),
+                Some(outcome) = settled.recv() => self.settle(outcome),
+                Some(heard) = news.recv() => self.hear(heard),
+                () = self.wake() => {}
+            }
+            // What has arrived meanwhile belongs to the same turn.
+            while let Ok(outcome) = settled.try_recv() {
+                self.settle(outcome);
+            }
+            for _ in 0..MAX_NEWS_PER_TURN {
+                let Ok(heard) = news.try_recv() else { break };
+                self.hear(heard);
+            }
+            self.decide();
+        }
+    }
+
+    /// Sleeps until the ledger wants to look at something again.
+    async fn wake(&self) {
+        if !self.is_synced() {
+            return std::future::pending().await;
+        }
+        match self.ledger.wake_at() {
+            Some(at) => {
+                let left = at.duration_since(self.controller.clock.now());
+                tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    fn hear(&mut self, heard: Heard) {
+        match heard {
+            Heard::Change(change) => change(&mut self.ledger, self.controller.clock.now()),
+            Heard::Synced(Kind::Pod, namespace) => self.ledger.sync_pods(&namespace.unwrap_or_default()),
+            Heard::Synced(kind, _) => {
+                self.synced.insert(kind);
+                if self.is_synced() {
+                    self.controller.health.synced();
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, outcome: Settled) {
+        outcome(&mut self.ledger, self.controller.clock.now(), rand::random());
+    }
+
+    /// Nothing is decided on a part of the cluster: a job would look as if it had no node, and an owner as if it were gone.
+    fn is_synced(&self) -> bool {
+        Kind::NEEDED.iter().all(|kind| self.synced.contains(kind))
+    }
+
+    fn decide(&mut self) {
+        if !self.is_synced() {
+            return;
+        }
+        let begin = tokio::time::Instant::now();
+        let before = self.ledger.passes();
+        let commands = self.ledger.turn(self.controller.clock.now());
+        self.controller.metrics.passed(before, self.ledger.passes(), Some(begin.elapsed()));
+        for command in commands {
+            self.applier.begin(command);
+        }
+        if self.job_passes != self.ledger.passes().jobs {
+            self.job_passes = self.ledger.passes().jobs;
+            self.watch_pods();
+        }
+    }
+
+    /// Watches the pods of those namespaces that have a job that selects by pods.
+    fn watch_pods(&mut self) {
+        let wanted = self.ledger.pod_namespaces();
+        let Self { ledger, pods, .. } = self;
+        pods.retain(|namespace, _| {
+            let stays = wanted.contains(namespace);
+            if !stays {
+                ledger.forget_pods(namespace);
+            }
+            stays
+        });
+        for namespace in wanted {
+            if !self.pods.contains_key(&namespace) {
+                let api = Api::namespaced(self.controller.client.clone(), &namespace);
+                let (sender, metrics) = (self.sender.clone(), self.controller.metrics.clone());
+                let watch = follow::<SlimPod>(api, Some(namespace.clone()), sender, metrics);
+                self.pods.insert(namespace, watch);
+            }
+        }
+    }
+
+    async fn leave(&mut self) {
+        if tokio::time::timeout(LAST_WRITES, self.applier.finish()).await.is_err() {
+            info!("some writes are still under way; whoever leads next looks at what became of them");
+        }
+    }
+}

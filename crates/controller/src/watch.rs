@@ -1,0 +1,150 @@
+//! The controller's view of the cluster: one watch for each kind, which says what is there, what is gone, and when all
+//! of it has been heard once.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Resource, ResourceExt as _};
+use prewarm_plan::ledger::Ledger;
+use prewarm_process::log::chain;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tracing::{debug, warn};
+
+use crate::metrics::Metrics;
+
+mod kind;
+mod lenient;
+mod slim;
+
+pub use kind::{Kind, Watched};
+pub use lenient::Lenient;
+pub use slim::{SlimNode, SlimPod};
+
+/// How long a silent server keeps a watch; then it is opened anew. Below what load balancers commonly allow.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
+/// So many objects are asked for at once: a page of full NodeImages stays below some tens of megabytes.
+const PAGE: u32 = 500;
+
+/// What a watch says.
+pub enum Heard {
+    /// Something is there, or gone: this writes it into the ledger.
+    Change(Box<dyn FnOnce(&mut Ledger, Timestamp) + Send>),
+    /// Everything of a kind has been heard once; of pods, those of one namespace.
+    Synced(Kind, Option<String>),
+}
+
+/// A watch that ends with whoever holds this.
+pub struct Watch(AbortHandle);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Follows all objects of a kind through outages, for ever.
+pub fn follow<K>(
+    api: Api<Lenient<K>>,
+    namespace: Option<String>,
+    sender: mpsc::Sender<Heard>,
+    metrics: Metrics,
+) -> Watch
+where
+    K: Watched + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let task = tokio::spawn(async move {
+        let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
+        let config = watcher::Config::default().timeout(seconds).page_size(PAGE);
+        let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+        let mut known = Known::default();
+        while let Some(event) = events.next().await {
+            let heard = match event {
+                Ok(event) => known.hear(event, namespace.as_deref()),
+                Err(error) => {
+                    metrics.reconnected(K::KIND);
+                    warn!(kind = K::KIND.as_str(), error = %chain(&error), "cannot watch; trying again");
+                    continue;
+                }
+            };
+            for one in heard {
+                if sender.send(one).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    Watch(task.abort_handle())
+}
+
+/// The names that were heard, so that what is missing from a new list is known to be gone.
+#[derive(Default)]
+struct Known {
+    names: BTreeSet<Name>,
+    listing: BTreeSet<Name>,
+}
+
+/// Namespace and name.
+type Name = (String, String);
+
+impl Known {
+    fn hear<K: Watched + Resource<DynamicType = ()> + Send + 'static>(
+        &mut self,
+        event: Event<Lenient<K>>,
+        namespace: Option<&str>,
+    ) -> Vec<Heard> {
+        match event {
+            Event::Init => {
+                self.listing.clear();
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                self.listing.insert(name(&object));
+                vec![there(object)]
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listing);
+                let gone = std::mem::replace(&mut self.names, listed.clone());
+                let gone = gone.into_iter().filter(|name| !listed.contains(name));
+                let synced = Heard::Synced(K::KIND, namespace.map(str::to_owned));
+                gone.map(|name| lost::<K>(name, None)).chain([synced]).collect()
+            }
+            Event::Apply(object) => {
+                self.names.insert(name(&object));
+                vec![there(object)]
+            }
+            Event::Delete(object) => {
+                self.names.remove(&name(&object));
+                let uid = object.uid();
+                vec![lost::<K>(name(&object), uid)]
+            }
+        }
+    }
+}
+
+fn name<K: Resource<DynamicType = ()>>(object: &Lenient<K>) -> Name {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// An object that cannot be read is as good as absent: it must not keep others from being served.
+fn there<K: Watched + Resource<DynamicType = ()> + Send + 'static>(object: Lenient<K>) -> Heard {
+    let (namespace, name) = name(&object);
+    match object.into_read() {
+        Ok(object) => Heard::Change(Box::new(move |ledger, now| object.hear(ledger, now))),
+        Err(reason) => {
+            warn!(kind = K::KIND.as_str(), %namespace, %name, %reason, "left out: it cannot be read");
+            lost::<K>((namespace, name), None)
+        }
+    }
+}
+
+fn lost<K: Watched>((namespace, name): Name, uid: Option<String>) -> Heard {
+    debug!(kind = K::KIND.as_str(), %namespace, %name, "gone");
+    Heard::Change(Box::new(move |ledger, _| K::lose(ledger, &namespace, &name, uid.as_deref())))
+}

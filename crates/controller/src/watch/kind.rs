@@ -1,0 +1,135 @@
+//! The kinds that are watched, and how each of them reaches the ledger.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_plan::ledger::Ledger;
+use prewarm_plan::secret::{Copy, JobKey};
+
+use super::slim::{SlimNode, SlimPod};
+use crate::content;
+
+/// A kind that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Node.
+    Node,
+    /// NodeImage.
+    NodeImage,
+    /// ImagePullJob.
+    ImagePullJob,
+    /// ImageListPullJob.
+    ImageListPullJob,
+    /// Secret, in the config namespace.
+    Secret,
+    /// Pod, in namespaces with a job that selects by pods.
+    Pod,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 6] =
+        [Self::Node, Self::NodeImage, Self::ImagePullJob, Self::ImageListPullJob, Self::Secret, Self::Pod];
+    /// The kinds that have to be known before anything is decided.
+    pub const NEEDED: [Self; 5] =
+        [Self::Node, Self::NodeImage, Self::ImagePullJob, Self::ImageListPullJob, Self::Secret];
+
+    /// A short fixed word for metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::NodeImage => "node_image",
+            Self::ImagePullJob => "image_pull_job",
+            Self::ImageListPullJob => "image_list_pull_job",
+            Self::Secret => "secret",
+            Self::Pod => "pod",
+        }
+    }
+}
+
+/// How a kind reaches the ledger.
+pub trait Watched: Sized {
+    /// Which kind it is.
+    const KIND: Kind;
+    /// It is like this.
+    fn hear(self, ledger: &mut Ledger, now: Timestamp);
+    /// One is gone.
+    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>);
+}
+
+impl Watched for SlimNode {
+    const KIND: Kind = Kind::Node;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        ledger.hear_node(self.into());
+    }
+
+    fn lose(ledger: &mut Ledger, _: &str, name: &str, _: Option<&str>) {
+        ledger.lose_node(name);
+    }
+}
+
+impl Watched for NodeImage {
+    const KIND: Kind = Kind::NodeImage;
+
+    fn hear(self, ledger: &mut Ledger, now: Timestamp) {
+        ledger.hear_node_image(self, now);
+    }
+
+    fn lose(ledger: &mut Ledger, _: &str, name: &str, uid: Option<&str>) {
+        ledger.lose_node_image(name, uid);
+    }
+}
+
+impl Watched for ImagePullJob {
+    const KIND: Kind = Kind::ImagePullJob;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        ledger.hear_job(self);
+    }
+
+    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
+        ledger.lose_job(&key(namespace, name), uid);
+    }
+}
+
+impl Watched for ImageListPullJob {
+    const KIND: Kind = Kind::ImageListPullJob;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        ledger.hear_list(self);
+    }
+
+    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
+        ledger.lose_list(&key(namespace, name), uid);
+    }
+}
+
+impl Watched for Secret {
+    const KIND: Kind = Kind::Secret;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        ledger.hear_copy(Copy::read(&self.metadata, content::of(&self)));
+    }
+
+    fn lose(ledger: &mut Ledger, _: &str, name: &str, _: Option<&str>) {
+        ledger.lose_copy(name);
+    }
+}
+
+impl Watched for SlimPod {
+    const KIND: Kind = Kind::Pod;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        let (namespace, name, facts) = self.into_facts();
+        ledger.hear_pod(&namespace, &name, Some(facts));
+    }
+
+    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, _: Option<&str>) {
+        ledger.hear_pod(namespace, name, None);
+    }
+}
+
+fn key(namespace: &str, name: &str) -> JobKey {
+    JobKey { namespace: namespace.to_owned(), name: name.to_owned() }
+}
