@@ -96,6 +96,12 @@ pub mod event {
     pub const PULL_IMAGE_FAILED: &str = "PullImageFailed";
     /// An ImageListPullJob made children.
     pub const CREATED_CHILDREN: &str = "Successful create ImagePullJob";
+    /// The API server does not take a child of an ImageListPullJob.
+    pub const CHILD_REFUSED: &str = "Failed create ImagePullJob";
+    /// A job names nodes that do not exist.
+    pub const UNKNOWN_NODES: &str = "UnknownNodes";
+    /// A job names Secrets that do not exist.
+    pub const SECRET_MISSING: &str = "SecretMissing";
     /// An ImageListPullJob deleted children.
     pub const DELETED_CHILDREN: &str = "Successful delete ImagePullJob";
     /// A BroadcastJob was paused by its failure policy.

@@ -25,7 +25,11 @@ pub struct List {
     pub created: usize,
     /// See `created`.
     pub deleted: usize,
-    /// Whether every image has its child.
+    /// How many children are made at once next.
+    pub batch: usize,
+    /// Whether no further child is to come.
+    pub has_all_children: bool,
+    /// Whether its children were told that all of them are there.
     pub is_complete: bool,
     /// Writes to it.
     pub attempts: Attempts,
@@ -51,10 +55,17 @@ impl List {
             deleting: BTreeSet::new(),
             created: 0,
             deleted: 0,
+            batch: 1,
+            has_all_children: false,
             is_complete: false,
             attempts: Attempts::default(),
             child_attempts: Attempts::default(),
             written_at: None,
         }
+    }
+
+    /// Whether children are being made or deleted.
+    pub fn has_writes(&self) -> bool {
+        !self.creating.is_empty() || !self.deleting.is_empty()
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
-use prewarm_api::names::event::PULL_IMAGE_FAILED;
+use prewarm_api::names::event::{CHILD_REFUSED, PULL_IMAGE_FAILED};
 
 use super::command::{Outcome, Telling};
 use super::node::Refused;
-use super::{Ledger, Target, reference};
+use super::{Ledger, Target, reference, turn_list};
 use crate::secret::JobKey;
 
 impl Ledger {
@@ -143,8 +143,15 @@ impl Ledger {
                     list.created += usize::from(matches!(outcome, Outcome::Written(_)));
                 }
                 Outcome::Refused(reason) => {
-                    list.refused.insert(child.spec.image.clone(), reason.clone());
+                    let is_news = list.refused.insert(child.spec.image.clone(), reason.clone()).as_ref()
+                        != Some(reason);
                     list.child_attempts.fail(now, jitter);
+                    list.batch = 1;
+                    if is_news {
+                        let note = format!("no ImagePullJob for {}: {reason}", child.spec.image);
+                        let about = turn_list::reference(&list.object);
+                        self.tellings.push(Telling { about, is_warning: true, reason: CHILD_REFUSED, note });
+                    }
                 }
                 Outcome::Gone | Outcome::Failed => list.child_attempts.fail(now, jitter),
             }

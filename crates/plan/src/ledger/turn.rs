@@ -9,6 +9,7 @@ use prewarm_api::condition::Condition;
 use prewarm_api::kruise::{ImagePullJobStatus, SecretReference};
 use prewarm_api::names::DELETION_PROTECTION_FINALIZER;
 use prewarm_api::names::condition::{NODES_FOUND, SECRETS_READY};
+use prewarm_api::names::event::{SECRET_MISSING, UNKNOWN_NODES};
 use serde_json::{Value, json};
 
 use super::command::{Command, Telling, Write};
@@ -284,7 +285,7 @@ fn news(job: &Job, status: &ImagePullJobStatus) -> Vec<Telling> {
         found.map(|condition| condition.message.clone())
     };
     let old = job.object.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
-    let kinds = [(NODES_FOUND, "UnknownNodes"), (SECRETS_READY, "SecretMissing")];
+    let kinds = [(NODES_FOUND, UNKNOWN_NODES), (SECRETS_READY, SECRET_MISSING)];
     let fresh = kinds.into_iter().filter_map(|(type_, reason)| {
         let note = told(&status.conditions, type_)?;
         let has_been_told =

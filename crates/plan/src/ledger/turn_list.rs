@@ -3,11 +3,141 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use prewarm_api::kruise::{API_VERSION, ImageListPullJob, ImagePullJob};
+use prewarm_api::names::REVISION_HASH_LABEL;
+use prewarm_api::names::event::{CREATED_CHILDREN, DELETED_CHILDREN};
+use prewarm_api::reference_object::ObjectReference;
+use serde_json::{Value, json};
 
-use super::Ledger;
-use super::command::Command;
+use super::command::{Command, Telling, Write};
+use super::list::List;
+use super::turn::{guarded, replace_status};
+use super::{Ledger, Target};
+use crate::image_list_pull_job::{Decision, Observed, decide};
+use crate::image_pull_job::STATUS_INTERVAL;
+use crate::node_image::earliest;
+use crate::secret::JobKey;
 
 impl Ledger {
-    #[expect(clippy::unused_self, reason = "TEMPORARY")]
-    pub(super) fn list_pass(&mut self, _uid: &Arc<str>, _now: Timestamp, _commands: &mut Vec<Command>) {}
+    pub(super) fn list_pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
+        let Some(list) = self.lists.get(uid) else { return };
+        self.passes.lists += 1;
+        let children = self.children.get(uid).into_iter().flatten();
+        let children: Vec<&ImagePullJob> =
+            children.filter_map(|uid| self.jobs.get(uid)).map(|job| &job.object).collect();
+        let namespace = &list.key.namespace;
+        let is_taken = |name: &str| {
+            self.job_uids.contains_key(&JobKey { namespace: namespace.clone(), name: name.to_owned() })
+        };
+        let observed = Observed { list: &list.object, children, refused: &list.refused, is_taken: &is_taken };
+        let decision = decide(&observed, now);
+        let Some(list) = self.lists.get_mut(uid) else { return };
+        let wake_at = list.carry_out(uid, decision, now, commands);
+        self.timers.set(Target::List(uid.clone()), wake_at);
+        self.tell_children(uid);
+        self.notice_completeness(uid);
+    }
+
+    /// Children that wait for their siblings are told when all are there.
+    fn notice_completeness(&mut self, uid: &Arc<str>) {
+        let Some(list) = self.lists.get_mut(uid).filter(|list| list.has_all_children && !list.is_complete)
+        else {
+            return;
+        };
+        list.is_complete = true;
+        let children = self.children.get(uid).into_iter().flatten().cloned();
+        self.dirty.extend(children.map(Target::Job));
+    }
+
+    /// What was done with children is told when the batch is over, with a count (kruise R77).
+    fn tell_children(&mut self, uid: &Arc<str>) {
+        let Some(list) = self.lists.get_mut(uid) else { return };
+        if list.has_writes() {
+            return;
+        }
+        let (created, deleted) = (std::mem::take(&mut list.created), std::mem::take(&mut list.deleted));
+        let done = [(created, CREATED_CHILDREN, "created"), (deleted, DELETED_CHILDREN, "deleted")];
+        for (count, reason, word) in done.into_iter().filter(|(count, _, _)| *count > 0) {
+            let note = format!("{word} {count} ImagePullJob{}", if count == 1 { "" } else { "s" });
+            self.tellings.push(Telling { about: reference(&list.object), is_warning: false, reason, note });
+        }
+    }
+}
+
+impl List {
+    /// Begins what was decided, as far as nothing is under way, and says when to look again.
+    fn carry_out(
+        &mut self,
+        uid: &Arc<str>,
+        decision: Decision,
+        now: Timestamp,
+        commands: &mut Vec<Command>,
+    ) -> Option<Timestamp> {
+        let mut wake_at = decision.wake_at;
+        self.has_all_children =
+            decision.has_all_children || self.object.metadata.deletion_timestamp.is_some();
+        if self.child_attempts.is_blocked(now) {
+            wake_at = earliest(wake_at, self.child_attempts.pause_ends());
+        } else if !self.has_writes() {
+            self.write_children(uid, &decision, commands);
+        }
+        if self.attempts.is_blocked(now) {
+            return earliest(wake_at, self.attempts.pause_ends());
+        }
+        let ends = decision.status.as_ref().is_some_and(|status| status.completion_time.is_some());
+        let quiet_at = self.written_at.map(|at| at + STATUS_INTERVAL).filter(|at| *at > now && !ends);
+        let write = if decision.is_expired {
+            Some(Write::Delete)
+        } else if let Some(label) = decision.label {
+            Some(Write::Patch(guarded(&self.object.metadata, set_label(&self.object, &label))))
+        } else if let (Some(status), None) = (&decision.status, quiet_at) {
+            self.written_at = Some(now);
+            Some(Write::Status(guarded(&self.object.metadata, replace_status(json!(status)))))
+        } else {
+            None
+        };
+        if decision.status.is_some() && write.is_none() {
+            wake_at = earliest(wake_at, quiet_at);
+        }
+        if let Some(write) = write {
+            self.attempts.begin();
+            commands.push(Command::List { uid: uid.clone(), key: self.key.clone(), write });
+        }
+        wake_at
+    }
+
+    /// Children are made in batches that double, so that a refusal costs one request and not two hundred (kruise R75).
+    fn write_children(&mut self, uid: &Arc<str>, decision: &Decision, commands: &mut Vec<Command>) {
+        for child in decision.create.iter().take(self.batch) {
+            self.creating.extend(child.metadata.name.clone());
+            commands.push(Command::CreateChild { list: uid.clone(), child: Box::new(child.clone()) });
+        }
+        self.batch = self.batch.saturating_mul(2);
+        for child in &decision.delete {
+            self.deleting.insert(child.uid.clone());
+            let key = JobKey { namespace: self.key.namespace.clone(), name: child.name.clone() };
+            commands.push(Command::DeleteChild { list: uid.clone(), key, uid: child.uid.clone() });
+        }
+    }
+}
+
+fn set_label(list: &ImageListPullJob, label: &str) -> Vec<Value> {
+    let operation = match &list.metadata.labels {
+        Some(_) => {
+            json!({"op": "add", "path": format!("/metadata/labels/{REVISION_HASH_LABEL}"), "value": label})
+        }
+        None => json!({"op": "add", "path": "/metadata/labels", "value": {REVISION_HASH_LABEL: label}}),
+    };
+    vec![operation]
+}
+
+pub(super) fn reference(list: &ImageListPullJob) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(API_VERSION.to_owned()),
+        kind: Some("ImageListPullJob".to_owned()),
+        namespace: list.metadata.namespace.clone(),
+        name: list.metadata.name.clone(),
+        uid: list.metadata.uid.clone(),
+        ..ObjectReference::default()
+    }
 }
