@@ -1,0 +1,225 @@
+//! The cluster: the API, what happens to its clients, and the objects that people make in it.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource};
+use prewarm_api::kruise::{ImagePullJob, ImagePullJobStatus, NodeImage};
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_clock::{Clock, TokioClock};
+use prewarm_embedded::faults::Faults;
+use prewarm_embedded::{Options, Server};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::controller::Controller;
+use crate::node::Node;
+
+/// When simulated time begins.
+const BEGINNING: &str = "2026-11-15T08:00:00Z";
+
+/// A cluster in one process.
+pub struct Cluster {
+    /// The API.
+    pub server: Server,
+    /// A client that nothing happens to.
+    pub client: Client,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// The nodes by name.
+    pub nodes: BTreeMap<String, Node>,
+    /// What happens to the controller's requests, and what it asked.
+    pub faults: Faults,
+    /// The settings of the controller.
+    pub config: prewarm_controller::config::Config,
+    /// The images that the registry has, and how long pulling them takes.
+    images: Vec<(String, Duration)>,
+    pub(crate) controller: Option<Controller>,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Cluster {
+    /// An API with our definitions and nothing else. The time of day follows tokio's.
+    pub fn new() -> Self {
+        let beginning = BEGINNING.parse().expect("the beginning is a time");
+        Self::on(Arc::new(TokioClock::starting_at(beginning)), Options::default())
+    }
+
+    /// The same with this clock and these limits.
+    pub fn on(clock: Arc<dyn Clock>, options: Options) -> Self {
+        let server = Server::new(clock.clone(), options);
+        for definition in prewarm_api::crd::all() {
+            let definition = serde_json::to_value(definition).expect("a definition is JSON");
+            server.install(&definition).expect("our definitions are valid");
+        }
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_CONFIG_NAMESPACE}});
+        server.install(&namespace).expect("a namespace with a plain name is valid");
+        Self {
+            client: server.client(),
+            server,
+            clock,
+            nodes: BTreeMap::new(),
+            faults: Faults::none(),
+            config: prewarm_controller::config::Config::default(),
+            images: Vec::new(),
+            controller: None,
+        }
+    }
+
+    /// Puts an image into the registry that all nodes pull from. Pulling it takes so long.
+    pub fn publish(&mut self, image: &str, takes: Duration) {
+        self.images.push((image.to_owned(), takes));
+        for node in self.nodes.values() {
+            node.runtime.image(image).takes(takes);
+        }
+    }
+
+    /// Makes so many nodes, `node-1` and on, each ready and with an agent.
+    pub async fn add_nodes(&mut self, count: usize) {
+        for number in 1..=count {
+            self.add_node(&format!("node-{number}"), json!({})).await;
+        }
+    }
+
+    /// Makes a ready node with these labels, and starts its agent.
+    pub async fn add_node(&mut self, name: &str, labels: Value) {
+        self.make_node(name, labels).await;
+        let mut node = Node::new(name, &self.server, self.clock.clone());
+        for (image, takes) in &self.images {
+            node.runtime.image(image).takes(*takes);
+        }
+        node.start();
+        self.nodes.insert(name.to_owned(), node);
+    }
+
+    /// Makes a ready Node with these labels, without any agent.
+    pub async fn make_node(&self, name: &str, labels: Value) {
+        let mut node = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+        });
+        node["metadata"]["labels"]["kubernetes.io/hostname"] = json!(name);
+        let _: k8s_openapi::api::core::v1::Node = self.create_in_cluster(node).await;
+        self.set_ready(name, true).await;
+    }
+
+    /// Says of a Node whether it can work.
+    pub async fn set_ready(&self, name: &str, is_ready: bool) {
+        let status = if is_ready { "True" } else { "False" };
+        let now = self.clock.now().to_string();
+        let patch = json!({"status": {"conditions": [{
+            "type": "Ready", "status": status, "lastTransitionTime": now, "lastHeartbeatTime": now,
+            "reason": "Simulated", "message": "",
+        }]}});
+        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(self.client.clone());
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("a Node's status");
+    }
+
+    /// Deletes a Node; its agent goes with it.
+    pub async fn delete_node(&mut self, name: &str) {
+        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(self.client.clone());
+        api.delete(name, &DeleteParams::default()).await.expect("a Node to delete");
+        if let Some(mut node) = self.nodes.remove(name) {
+            node.kill().await;
+        }
+    }
+
+    /// Makes an ImagePullJob in the namespace `default`. `spec` lacks only what is the same everywhere.
+    pub async fn pull(&self, name: &str, spec: Value) -> ImagePullJob {
+        self.create(json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob",
+            "metadata": {"name": name}, "spec": with_completion_policy(spec),
+        }))
+        .await
+    }
+
+    /// Makes an ImageListPullJob in the namespace `default`.
+    pub async fn pull_list(&self, name: &str, spec: Value) -> prewarm_api::kruise::ImageListPullJob {
+        self.create(json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob",
+            "metadata": {"name": name}, "spec": with_completion_policy(spec),
+        }))
+        .await
+    }
+
+    /// Makes any object, in its namespace or in `default`.
+    pub async fn create<K>(&self, object: Value) -> K
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
+        let object: K = serde_json::from_value(object).expect("an object of that kind");
+        let api: Api<K> = Api::namespaced(self.client.clone(), &namespace);
+        api.create(&PostParams::default(), &object).await.expect("an object that the API takes")
+    }
+
+    /// Makes an object that has no namespace.
+    pub async fn create_in_cluster<K>(&self, object: Value) -> K
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+            + Clone
+            + Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let object: K = serde_json::from_value(object).expect("an object of that kind");
+        Api::<K>::all(self.client.clone()).create(&PostParams::default(), &object).await.expect("an object")
+    }
+
+    /// Jobs of the namespace `default`.
+    pub fn jobs(&self) -> Api<ImagePullJob> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// Lists of the namespace `default`.
+    pub fn lists(&self) -> Api<prewarm_api::kruise::ImageListPullJob> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// NodeImages.
+    pub fn node_images(&self) -> Api<NodeImage> {
+        Api::all(self.client.clone())
+    }
+
+    /// The status of a job.
+    pub async fn status(&self, name: &str) -> ImagePullJobStatus {
+        self.jobs().get(name).await.expect("a job").status.unwrap_or_default()
+    }
+
+    /// Merges into a job.
+    pub async fn edit(&self, name: &str, patch: Value) {
+        self.jobs().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("a job to edit");
+    }
+
+    /// Deletes a job.
+    pub async fn delete_job(&self, name: &str) {
+        self.jobs().delete(name, &DeleteParams::background()).await.expect("a job to delete");
+    }
+
+    /// All events.
+    pub async fn events(&self) -> Vec<k8s_openapi::api::events::v1::Event> {
+        let api: Api<k8s_openapi::api::events::v1::Event> = Api::all(self.client.clone());
+        api.list(&ListParams::default()).await.expect("events").items
+    }
+}
+
+fn with_completion_policy(mut spec: Value) -> Value {
+    if spec.get("completionPolicy").is_none() {
+        spec["completionPolicy"] = json!({});
+    }
+    spec
+}

@@ -1,0 +1,87 @@
+//! One node: the real agent on a fake runtime.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prewarm_agent::config::{Config, RuntimeChoice};
+use prewarm_agent::secrets::KubeSecrets;
+use prewarm_agent::{Agent, Health, Metrics, events, run};
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_clock::Clock;
+use prewarm_embedded::Server;
+use prewarm_embedded::faults::Faults;
+use prewarm_plan::node::disk::MinFree;
+use prewarm_runtime::fake::Fake;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A node with its agent.
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its runtime.
+    pub runtime: Fake,
+    /// What happens to the agent's requests, and what it asked.
+    pub faults: Faults,
+    server: Server,
+    clock: Arc<dyn Clock>,
+    running: Option<Running>,
+}
+
+struct Running {
+    stop: oneshot::Sender<()>,
+    agent: JoinHandle<()>,
+    writer: JoinHandle<()>,
+}
+
+impl Node {
+    /// A node whose agent does not run yet.
+    pub fn new(name: &str, server: &Server, clock: Arc<dyn Clock>) -> Self {
+        let (runtime, faults) = (Fake::new(), Faults::none());
+        Self { name: name.to_owned(), runtime, faults, server: server.clone(), clock, running: None }
+    }
+
+    /// Starts the agent.
+    pub fn start(&mut self) {
+        let client = self.faults.client(&self.server);
+        let (metrics, health) = (Metrics::new(), Health::default());
+        let (events, writer) = events(client.clone(), &self.name, self.clock.clone(), metrics.clone());
+        let config = Config {
+            node: self.name.clone(),
+            runtime: RuntimeChoice::Given(self.runtime.endpoint()),
+            parallel: 2,
+            min_free: MinFree::Bytes(0),
+            drain: Duration::from_secs(10),
+        };
+        let credentials = Arc::new(KubeSecrets::new(client.clone(), DEFAULT_CONFIG_NAMESPACE.to_owned()));
+        let agent = Agent { config, client, credentials, clock: self.clock.clone(), metrics, events, health };
+        let (stop, stopped) = oneshot::channel();
+        let agent = tokio::spawn(run(agent, async move { drop(stopped.await) }));
+        self.running = Some(Running { stop, agent, writer: tokio::spawn(writer.run()) });
+    }
+
+    /// Asks the agent to stop, as SIGTERM does, and waits until it has.
+    pub async fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            drop(running.stop);
+            running.agent.await.expect("the agent ends well");
+            running.writer.await.expect("the writer of events ends well");
+        }
+    }
+
+    /// Ends the agent without any word, as SIGKILL does.
+    pub async fn kill(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.agent.abort();
+            running.writer.abort();
+            // Being cancelled is how both are meant to end.
+            drop(running.agent.await);
+            drop(running.writer.await);
+        }
+    }
+
+    /// How often this reference was pulled to its end.
+    pub fn pulls(&self, reference: &str) -> usize {
+        self.runtime.calls_of(reference).len()
+    }
+}

@@ -1,0 +1,80 @@
+//! Waiting for the cluster, in its own time.
+
+use std::time::Duration;
+
+use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use tokio::time::Instant;
+
+use crate::cluster::Cluster;
+
+/// How often is looked.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+impl Cluster {
+    /// Waits until this holds, for at most so long. Panics with `what` if it does not come.
+    pub async fn within(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut holds: impl AsyncFnMut() -> bool,
+    ) -> Duration {
+        let start = Instant::now();
+        while !holds().await {
+            assert!(start.elapsed() < limit, "{what} did not come within {limit:?}");
+            tokio::time::sleep(INTERVAL).await;
+        }
+        start.elapsed()
+    }
+
+    /// Waits until a job is as wanted.
+    pub async fn job_within(
+        &self,
+        seconds: u64,
+        name: &str,
+        is_wanted: impl Fn(&ImagePullJob) -> bool,
+    ) -> ImagePullJob {
+        let start = Instant::now();
+        loop {
+            let job = self.jobs().get_opt(name).await.expect("the API answers");
+            if let Some(job) = job.as_ref().filter(|job| is_wanted(job)) {
+                return job.clone();
+            }
+            assert!(start.elapsed() < Duration::from_secs(seconds), "after {seconds} s, {name} is {job:#?}");
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    /// Waits until a job is over.
+    pub async fn finished_within(&self, seconds: u64, name: &str) -> ImagePullJob {
+        self.job_within(seconds, name, |job| {
+            job.status.as_ref().is_some_and(|status| status.completion_time.is_some())
+        })
+        .await
+    }
+
+    /// Waits until a NodeImage is as wanted; `None` stands for one that does not exist.
+    pub async fn node_image_within(
+        &self,
+        seconds: u64,
+        name: &str,
+        is_wanted: impl Fn(Option<&NodeImage>) -> bool,
+    ) {
+        let start = Instant::now();
+        loop {
+            let image = self.node_images().get_opt(name).await.expect("the API answers");
+            if is_wanted(image.as_ref()) {
+                return;
+            }
+            assert!(
+                start.elapsed() < Duration::from_secs(seconds),
+                "after {seconds} s, NodeImage {name} is {image:#?}"
+            );
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    /// Lets time pass.
+    pub async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+}

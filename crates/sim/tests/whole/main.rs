@@ -1,0 +1,3 @@
+//! The whole controller and agents on the embedded API, in paused time.
+
+mod first;
