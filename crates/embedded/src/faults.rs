@@ -104,6 +104,16 @@ impl Faults {
         self
     }
 
+    /// Adds faults at chosen requests from now on.
+    pub fn add(&self, fault: ScriptedFault) {
+        self.progress().script.push(fault);
+    }
+
+    /// Drops all faults at chosen requests.
+    pub fn clear_script(&self) {
+        self.progress().script.clear();
+    }
+
     /// A client of the server with these faults in between. Like every in-process client, it does not retry.
     pub fn client(&self, server: &Server) -> kube::Client {
         kube::Client::new(self.layer(server.clone()), "default")

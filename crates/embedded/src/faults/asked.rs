@@ -37,6 +37,8 @@ pub(super) struct Asked {
     pub(super) verb: Verb,
     /// The resource as RBAC writes it, such as `pods` or `pods/status`; empty if there is none.
     pub(super) resource: String,
+    /// The object that it is about, if it names one.
+    pub(super) name: Option<String>,
     /// Path and query, shortened.
     pub(super) path: String,
 }
@@ -47,13 +49,14 @@ impl Asked {
         let path = whole.chars().take(MAX_PATH).collect();
         let query = Query::parse(&head.method, head.uri.query().unwrap_or_default()).unwrap_or_default();
         let Some(target) = Target::parse(head.uri.path()) else {
-            return Self { verb: Verb::Other, resource: String::new(), path };
+            return Self { verb: Verb::Other, resource: String::new(), name: None, path };
         };
         let resource = match &target.subresource {
             Some(part) => format!("{}/{part}", target.plural),
             None => target.plural.clone(),
         };
-        Self { verb: Verb::read(&head.method, &target, &query), resource, path }
+        let verb = Verb::read(&head.method, &target, &query);
+        Self { verb, resource, name: target.name, path }
     }
 }
 

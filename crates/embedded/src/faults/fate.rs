@@ -33,6 +33,7 @@ pub(super) struct Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     TooManyRequests(u64),
+    Forbidden,
     InternalError,
     Refused,
     AnswerLost,
@@ -110,6 +111,7 @@ impl Fate {
         match action {
             Action::Latency(latency) => self.before = latency,
             Action::TooManyRequests(seconds) => self.failure = Some(Failure::TooManyRequests(seconds)),
+            Action::Forbidden => self.failure = Some(Failure::Forbidden),
             Action::InternalError => self.failure = Some(Failure::InternalError),
             Action::Refused => self.failure = Some(Failure::Refused),
             Action::AnswerLost => self.failure = Some(Failure::AnswerLost),

@@ -34,6 +34,8 @@ pub enum Happened {
     AnsweredStale(u16, u64),
     /// It was told to come back after so many seconds.
     TooManyRequests(u64),
+    /// It was told that it may not.
+    Forbidden,
     /// It was told of an internal error.
     InternalError,
     /// It did not reach the server.
@@ -55,6 +57,7 @@ impl Happened {
             Self::Answered(_) => "answered",
             Self::AnsweredStale(..) => "stale",
             Self::TooManyRequests(_) => "too-many-requests",
+            Self::Forbidden => "forbidden",
             Self::InternalError => "internal-error",
             Self::Refused => "refused",
             Self::AnswerLost(_) => "answer-lost",
@@ -73,6 +76,7 @@ impl fmt::Display for Entry {
             Happened::Answered(code) => write!(out, "{code}"),
             Happened::AnsweredStale(code, revision) => write!(out, "{code} as of revision {revision}"),
             Happened::TooManyRequests(seconds) => write!(out, "429, retry after {seconds} s"),
+            Happened::Forbidden => write!(out, "403"),
             Happened::InternalError => write!(out, "500"),
             Happened::Refused => write!(out, "refused"),
             Happened::AnswerLost(code) => write!(out, "{code}, but the answer was lost"),

@@ -122,6 +122,9 @@ impl Passage {
             Some(Failure::TooManyRequests(seconds)) => {
                 (Happened::TooManyRequests(seconds), Ok(refuse(&Refusal::too_many_requests(seconds))))
             }
+            Some(Failure::Forbidden) => {
+                (Happened::Forbidden, Ok(refuse(&Refusal::denied("exceeded quota: the fault plan says so"))))
+            }
             Some(Failure::InternalError) => {
                 (Happened::InternalError, Ok(refuse(&Refusal::internal("the fault plan says so"))))
             }

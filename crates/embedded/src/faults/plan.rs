@@ -35,6 +35,8 @@ pub struct Filter {
     pub verbs: Vec<Verb>,
     /// This resource, as RBAC writes it: `pods` are the objects themselves, `pods/status` their status. None for all.
     pub resource: Option<String>,
+    /// The object of this name. None for all.
+    pub name: Option<String>,
 }
 
 /// How often each fault happens, and how bad it is. The default is: never.
@@ -107,13 +109,13 @@ impl FaultPlan {
 impl Filter {
     /// Requests with this verb.
     pub fn verb(verb: Verb) -> Self {
-        Self { verbs: vec![verb], resource: None }
+        Self { verbs: vec![verb], ..Self::default() }
     }
 
     /// Every request that changes something.
     pub fn writes() -> Self {
         let verbs = vec![Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
-        Self { verbs, resource: None }
+        Self { verbs, ..Self::default() }
     }
 
     /// Only those for this resource.
@@ -123,9 +125,17 @@ impl Filter {
         self
     }
 
+    /// Only those that name this object.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
     pub(super) fn fits(&self, asked: &Asked) -> bool {
         (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
             && self.resource.as_ref().is_none_or(|resource| *resource == asked.resource)
+            && self.name.as_ref().is_none_or(|name| asked.name.as_ref() == Some(name))
     }
 }
 

@@ -12,6 +12,8 @@ pub enum Action {
     Latency(Duration),
     /// The answer is 429 with `Retry-After` in seconds; nothing was done.
     TooManyRequests(u64),
+    /// The answer is 403, as of a quota or a policy; nothing was done.
+    Forbidden,
     /// The answer is 500; nothing was done.
     InternalError,
     /// There is no connection; nothing was done.
@@ -39,11 +41,12 @@ pub enum Cut {
     Torn,
 }
 
-/// A fault at one chosen request.
+/// A fault at one chosen request, or at each.
 #[derive(Clone, Debug)]
 pub struct ScriptedFault {
     filter: Filter,
-    at: u64,
+    /// Which one; none for each.
+    at: Option<u64>,
     action: Action,
     met: u64,
 }
@@ -51,7 +54,12 @@ pub struct ScriptedFault {
 impl ScriptedFault {
     /// Happens to the `at`-th request, counted from 1.
     pub fn at(at: u64, action: Action) -> Self {
-        Self { filter: Filter::default(), at, action, met: 0 }
+        Self { filter: Filter::default(), at: Some(at), action, met: 0 }
+    }
+
+    /// Happens to each request.
+    pub fn always(action: Action) -> Self {
+        Self { filter: Filter::default(), at: None, action, met: 0 }
     }
 
     /// Counts only these requests.
@@ -67,6 +75,6 @@ impl ScriptedFault {
             return None;
         }
         self.met += 1;
-        (self.met == self.at).then_some(self.action)
+        self.at.is_none_or(|at| self.met == at).then_some(self.action)
     }
 }
