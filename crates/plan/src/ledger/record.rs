@@ -130,7 +130,10 @@ impl Shared {
         let node = owners.iter().find(|owner| owner.kind == "Node" && owner.api_version == "v1");
         let mut statuses = Statuses::read(object.status.unwrap_or_default());
         let images = object.spec.images.into_iter();
-        let images = images.map(|(name, spec)| self.image(&name, spec, &mut statuses)).collect();
+        let images: BTreeMap<_, _> = images.map(|(name, spec)| self.image(&name, spec, &statuses)).collect();
+        statuses.by_key.retain(|key, _| {
+            images.get(key.name.as_str()).is_none_or(|image: &ImageRecord| image.tag(&key.tag).is_none())
+        });
         NodeImageRecord {
             uid: uid.unwrap_or_default().into(),
             resource_version: resource_version.unwrap_or_default(),
@@ -145,16 +148,16 @@ impl Shared {
         }
     }
 
-    fn image(&mut self, name: &str, spec: ImageSpec, statuses: &mut Statuses) -> (Arc<str>, ImageRecord) {
+    fn image(&mut self, name: &str, spec: ImageSpec, statuses: &Statuses) -> (Arc<str>, ImageRecord) {
         let tags = spec.tags.into_iter().map(|tag| self.tag(name, tag, statuses)).collect();
         let secrets = self.secrets.share(spec.pull_secrets.unwrap_or_default());
         let sandbox = spec.sandbox_config.map(|sandbox| self.sandboxes.share(sandbox));
         (self.text(name), ImageRecord { secrets, sandbox, tags })
     }
 
-    fn tag(&mut self, name: &str, spec: ImageTagSpec, statuses: &mut Statuses) -> TagRecord {
+    fn tag(&mut self, name: &str, spec: ImageTagSpec, statuses: &Statuses) -> TagRecord {
         let key = Key { name: name.to_owned(), tag: spec.tag };
-        let status = statuses.by_key.remove(&key);
+        let status = statuses.by_key.get(&key).cloned();
         TagRecord {
             tag: self.text(&key.tag),
             created_at: moment(spec.created_at),
@@ -234,6 +237,11 @@ impl ImageRecord {
         self.tags.iter().filter(|record| *record.tag == *tag).max_by_key(|record| record.version)
     }
 
+    /// Whether there is an entry of the same tag with a later round.
+    pub fn is_outdone(&self, tag: &TagRecord) -> bool {
+        self.tag(&tag.tag).is_some_and(|other| other.version > tag.version)
+    }
+
     /// As it stands in a NodeImage.
     pub fn to_spec(&self) -> ImageSpec {
         ImageSpec {
@@ -248,6 +256,11 @@ impl TagRecord {
     /// Whether the job with this UID wants it.
     pub fn is_owned_by(&self, uid: &str) -> bool {
         self.owners.iter().any(|owner| owner.uid.as_deref() == Some(uid))
+    }
+
+    /// Whether a person wrote it, and jobs have joined it at most.
+    pub fn is_by_hand(&self) -> bool {
+        self.owners.is_empty() || self.manual
     }
 
     /// The status of the round that is asked for.

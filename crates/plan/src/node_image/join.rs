@@ -53,8 +53,9 @@ fn carry_out(
 ) {
     add_secrets(image, job.secrets);
     let uid = job.reference.uid.clone().unwrap_or_default();
-    let others_use_it =
-        image.tags.iter().any(|tag| tag.owners.iter().any(|owner| owner.uid.as_ref() != Some(&uid)));
+    let is_others =
+        |tag: &TagRecord| tag.is_by_hand() || tag.owners.iter().any(|owner| owner.uid.as_ref() != Some(&uid));
+    let others_use_it = image.tags.iter().any(is_others);
     if !others_use_it || image.sandbox.is_none() {
         image.sandbox = job.spec.sandbox_config.clone().map(Arc::new);
     }
@@ -76,7 +77,7 @@ fn again(observed: &Observed, tag: &mut TagRecord, want: Want, intent: &Intent) 
 
 /// Another job has the tag, or a person: it is joined, and pulled again only if what is there does not satisfy.
 fn join(observed: &Observed, tag: &mut TagRecord, job: &Job) {
-    tag.manual |= tag.owners.is_empty();
+    tag.manual = tag.is_by_hand();
     tag.owners = tag.owners.iter().cloned().chain([job.reference.clone()]).collect();
     tag.policy = longest(&tag.policy, &policy(observed, job));
     let asks_always = job.spec.image_pull_policy == ImagePullPolicy::Always;
@@ -84,7 +85,7 @@ fn join(observed: &Observed, tag: &mut TagRecord, job: &Job) {
         tag.image_pull_policy = ImagePullPolicy::Always;
     }
     if tag.is_finished() && (asks_always || !is_present(tag)) {
-        if !asks_always && !owners_ask_always(observed, tag) {
+        if !asks_always && !tag.manual && !owners_ask_always(observed, tag) {
             tag.image_pull_policy = ImagePullPolicy::IfNotPresent;
         }
         bump(observed, tag);
@@ -149,8 +150,11 @@ fn add_secrets(image: &mut ImageRecord, secrets: &[SecretReference]) {
 
 fn withdraw(image: &mut ImageRecord, tag: &str, uid: &str) {
     let is_other = |owner: &&ObjectReference| owner.uid.as_deref() != Some(uid);
-    for record in image.tags.iter_mut().filter(|record| *record.tag == *tag && record.is_owned_by(uid)) {
+    image.tags.retain_mut(|record| {
+        if *record.tag != *tag || !record.is_owned_by(uid) {
+            return true;
+        }
         record.owners = record.owners.iter().filter(is_other).cloned().collect();
-    }
-    image.tags.retain(|record| *record.tag != *tag || !record.owners.is_empty() || record.manual);
+        !record.owners.is_empty() || record.manual
+    });
 }

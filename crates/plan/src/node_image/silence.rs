@@ -13,6 +13,7 @@ use prewarm_api::reference_object::ObjectReference;
 use super::earliest;
 use crate::ledger::record::{NodeImageRecord, TagRecord};
 use crate::node::task::Key;
+use crate::stamp::after;
 
 /// So long a node may take to answer, and so long beyond a task's deadline (kruise R16, R17).
 pub const PATIENCE: Duration = Duration::from_mins(10);
@@ -42,6 +43,10 @@ pub fn judge(
     for (name, record) in &image.images {
         for tag in &record.tags {
             let Some((at, message)) = limit(tag, heard_at) else { continue };
+            // Of two entries of one tag the agent minds the later round.
+            if record.is_outdone(tag) {
+                continue;
+            }
             if at > now {
                 wake_at = earliest(wake_at, Some(at));
                 continue;
@@ -59,7 +64,7 @@ pub fn judge(
 /// that still reports is alive, and waiting is no fault of its (kruise R17 as we have it).
 fn limit(tag: &TagRecord, heard_at: Option<Timestamp>) -> Option<(Timestamp, &'static str)> {
     let created_at = tag.created_at?;
-    let Some(status) = tag.current() else { return Some((created_at + PATIENCE, NODE_SILENT)) };
+    let Some(status) = tag.current() else { return Some((after(created_at, PATIENCE), NODE_SILENT)) };
     if status.completed_at.is_some() || status.is_finished() {
         return None;
     }
@@ -94,10 +99,14 @@ pub fn judged(object: &NodeImage, verdicts: &[Verdict], now: Timestamp) -> Optio
     has_changed.then(|| counted(object, status))
 }
 
-/// The verdict as a status; `None` if the node has reported its own result meanwhile.
+/// The verdict as a status; `None` if the node has reported meanwhile and it holds no more.
 fn failed(verdict: &Verdict, old: Option<&ImageTagStatus>, now: Timestamp) -> Option<ImageTagStatus> {
     let same = old.filter(|old| old.version == verdict.version);
-    if same.is_some_and(|old| old.completion_time.is_some()) {
+    let has_ended = |old: &ImageTagStatus| {
+        old.completion_time.is_some() || matches!(old.phase, PullPhase::Succeeded | PullPhase::Failed)
+    };
+    // Whoever says anything at all is not silent.
+    if same.is_some_and(|old| has_ended(old) || verdict.message == NODE_SILENT) {
         return None;
     }
     Some(ImageTagStatus {

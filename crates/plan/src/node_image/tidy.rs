@@ -80,11 +80,10 @@ fn expiry(observed: &Observed, tag: &TagRecord) -> Expiry {
 /// Secrets named one by one go when they do not exist; shared copies stay as long as the image (kruise R14). Where a
 /// person wrote a tag, the Secrets may be theirs.
 fn secrets(jobs: &dyn Jobs, image: &ImageRecord) -> Arc<[SecretReference]> {
-    let is_by_hand = |tag: &TagRecord| tag.owners.is_empty() || tag.manual;
     let is_kept = |secret: &&SecretReference| {
         secret.mode.as_deref() == Some(SECRET_MODE_BATCH) || jobs.has_secret(secret) != Some(false)
     };
-    if image.tags.iter().any(is_by_hand) || image.secrets.iter().all(|secret| is_kept(&secret)) {
+    if image.tags.iter().any(TagRecord::is_by_hand) || image.secrets.iter().all(|secret| is_kept(&secret)) {
         return image.secrets.clone();
     }
     image.secrets.iter().filter(is_kept).cloned().collect()
