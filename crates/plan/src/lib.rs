@@ -14,3 +14,10 @@ pub mod pull_policy;
 pub mod secret;
 pub mod selection;
 pub mod stamp;
+
+// Test support is one file for the tests in here and those outside, which know the crate by its name.
+#[cfg(test)]
+extern crate self as prewarm_plan;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;

@@ -1,0 +1,151 @@
+//! When a NodeImage is made, kept equal to its Node, and deleted (kruise R2, R7–R10).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
+use serde_json::json;
+
+use super::*;
+use crate::support::build::{entry, labelled, unready};
+
+fn without_image(facts: NodeObject) -> Option<Action> {
+    let mut scene = Scene::on(facts, node_image("n1", &[]));
+    scene.node.image = None;
+    scene.decide().action
+}
+
+fn without_node(object: NodeImage) -> Scene {
+    let mut scene = Scene::of(object);
+    scene.node.facts = None;
+    scene
+}
+
+fn terminating(mut facts: NodeObject) -> NodeObject {
+    facts.metadata.deletion_timestamp = Some(Time(at(0)));
+    facts
+}
+
+fn fake(mut object: NodeImage) -> NodeImage {
+    object.metadata.labels = Some([(FAKE_NODE_IMAGE_LABEL.to_owned(), "true".to_owned())].into());
+    object
+}
+
+fn delete() -> Option<Action> {
+    Some(Action::Delete { uid: "image-n1".into() })
+}
+
+/// kruise R8, W17
+#[test]
+fn a_ready_node_gets_a_node_image_with_its_labels_at_once() {
+    let labels = Arc::new(BTreeMap::from([("pool".to_owned(), "gpu".to_owned())]));
+    let expected = Action::Create { labels, node_uid: "node-n1".into() };
+    assert_eq!(without_image(labelled("n1", &[("pool", "gpu")])), Some(expected));
+}
+
+/// kruise R8
+#[test]
+fn a_node_that_is_not_ready_gets_none_yet() {
+    assert_eq!(without_image(unready(node("n1"))), None);
+}
+
+#[test]
+fn a_node_that_is_being_deleted_gets_none() {
+    assert_eq!(without_image(terminating(node("n1"))), None);
+}
+
+/// kruise R2
+#[test]
+fn a_virtual_node_gets_none() {
+    assert_eq!(without_image(labelled("n1", &[("type", "virtual-kubelet")])), None);
+    assert!(without_image(labelled("n1", &[("type", "metal")])).is_some());
+}
+
+/// kruise R2
+#[test]
+fn the_node_image_of_a_node_that_became_virtual_is_left_alone() {
+    let scene = Scene::on(labelled("n1", &[("type", "virtual-kubelet")]), node_image("n1", &[]));
+    assert!(scene.is_settled());
+}
+
+/// kruise R7
+#[test]
+fn a_node_image_goes_with_its_node() {
+    assert_eq!(without_node(node_image("n1", &[])).decide().action, delete());
+    let leaving = Scene::on(terminating(node("n1")), node_image("n1", &[]));
+    assert_eq!(leaving.decide().action, delete());
+}
+
+#[test]
+fn a_node_image_never_goes_because_its_node_is_not_ready() {
+    assert!(Scene::on(unready(node("n1")), node_image("n1", &[])).is_settled());
+}
+
+/// kruise R7
+#[test]
+fn a_fake_node_image_stays_without_a_node_and_is_tidied() {
+    let scene = without_node(fake(node_image("n1", &[entry("nginx:1").succeeded(at(0))])));
+    assert!(scene.is_settled());
+    assert!(scene.at(600).after().spec.images.is_empty());
+}
+
+#[test]
+fn a_node_that_was_made_again_under_its_name_starts_empty() {
+    let mut facts = node("n1");
+    facts.metadata.uid = Some("another".to_owned());
+    assert_eq!(Scene::on(facts, node_image("n1", &[entry("nginx:1")])).decide().action, delete());
+}
+
+/// kruise R9
+#[test]
+fn a_node_image_on_its_way_out_is_left_alone() {
+    let mut object = node_image("n1", &[entry("nginx:1").of(&["gone"])]);
+    object.metadata.deletion_timestamp = Some(Time(at(0)));
+    assert_eq!(without_node(object).decide(), Decision::default());
+}
+
+/// kruise T20
+#[test]
+fn what_is_as_it_should_be_is_left_alone() {
+    assert_eq!(Scene::of(node_image("n1", &[])).decide(), Decision::default());
+}
+
+/// kruise T21, R10
+#[test]
+fn labels_become_exactly_those_of_the_node() {
+    let mut object = node_image("n1", &[]);
+    object.metadata.labels = Some([("old".to_owned(), "1".to_owned())].into());
+    let after = Scene::on(labelled("n1", &[("pool", "gpu")]), object.clone()).after();
+    assert_eq!(after.metadata.labels, Some([("pool".to_owned(), "gpu".to_owned())].into()));
+    let after = Scene::of(object).after();
+    assert_eq!(after.metadata.labels, Some(BTreeMap::new()));
+}
+
+#[test]
+fn a_node_image_that_somebody_else_made_gets_its_node_as_owner() {
+    let mut object = node_image("n1", &[]);
+    let owners = object.metadata.owner_references.take();
+    assert_eq!(Scene::of(object.clone()).after().metadata.owner_references, owners);
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"});
+    object.metadata.owner_references = serde_json::from_value(json!([other])).unwrap();
+    let names: Vec<String> = Scene::of(object)
+        .after()
+        .metadata
+        .owner_references
+        .into_iter()
+        .flatten()
+        .map(|owner| owner.name)
+        .collect();
+    assert_eq!(names, ["x", "n1"]);
+}
+
+/// DESIGN.md 4
+#[test]
+fn a_patch_is_guarded_by_uid_and_generation_and_by_nothing_of_the_status() {
+    let scene = Scene::on(labelled("n1", &[("pool", "gpu")]), node_image("n1", &[]));
+    let Some(Action::Patch { operations, grants: 0 }) = scene.decide().action else { panic!() };
+    let guards = [
+        json!({"op": "test", "path": "/metadata/uid", "value": "image-n1"}),
+        json!({"op": "test", "path": "/metadata/generation", "value": 1}),
+    ];
+    assert_eq!(operations[..2], guards);
+    assert_eq!(operations.len(), 3);
+}

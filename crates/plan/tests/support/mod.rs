@@ -1,0 +1,7 @@
+//! What tests of the ledger and of its decisions share, inside the crate and outside: objects, and a small world.
+
+#![allow(dead_code, reason = "every test binary uses its own part")]
+
+pub mod build;
+pub mod store;
+pub mod world;

@@ -1,0 +1,316 @@
+//! A ledger in a small world: its commands are carried out, agents answer, time passes when a test says so.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use prewarm_api::kruise::{
+    ImagePullJob, ImagePullJobStatus, ImageStatus, ImageTagSpec, ImageTagStatus, NodeImage, PullPhase,
+};
+use prewarm_plan::ledger::{Command, Ledger, Outcome, Settings, Telling};
+use prewarm_plan::node::task::Key;
+
+use super::build::{at, job_key, key};
+use super::store::{Store, WATCHES};
+
+/// After so many turns without an end, there is none.
+const MOST_TURNS: usize = 10_000;
+
+/// A ledger and what is around it.
+pub struct World {
+    pub store: Store,
+    pub ledger: Ledger,
+    pub now: Timestamp,
+    /// What people were told.
+    pub tellings: Vec<Telling>,
+    /// How many writes were carried out.
+    pub writes: usize,
+}
+
+/// What becomes of a command on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives, and so does the answer.
+    Fine,
+    /// It arrives, and the answer is lost.
+    Unanswered,
+    /// It does not arrive.
+    Lost,
+}
+
+/// What a ledger is told about a command.
+pub type Reply = Box<dyn FnOnce(&mut Ledger, Timestamp)>;
+
+/// Whoever draws no numbers has no jitter.
+const JITTER: f64 = 0.0;
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            store: Store::default(),
+            ledger: Ledger::new(Settings::default()),
+            now: at(0),
+            tellings: Vec::new(),
+            writes: 0,
+        }
+    }
+}
+
+impl World {
+    /// A world with these ready nodes, in which NodeImages were made already.
+    pub fn of(nodes: &[&str]) -> Self {
+        let mut world = Self::default();
+        for name in nodes {
+            world.store.put_node(super::build::node(name));
+        }
+        world.settle();
+        world
+    }
+
+    /// A job is made.
+    pub fn create(&mut self, job: ImagePullJob) -> &mut Self {
+        self.store.create_job(job);
+        self
+    }
+
+    /// All watches say what they have to say.
+    pub fn hear(&mut self) {
+        for watch in 0..WATCHES {
+            while let Some(event) = self.store.event(watch) {
+                event.tell(&mut self.ledger, self.now);
+            }
+        }
+    }
+
+    /// The next commands, without what people are told.
+    pub fn turn(&mut self) -> Vec<Command> {
+        self.hear();
+        self.decide()
+    }
+
+    /// The next commands on what was heard.
+    pub fn decide(&mut self) -> Vec<Command> {
+        let (tellings, commands): (Vec<_>, Vec<_>) =
+            self.ledger.turn(self.now).into_iter().partition(|command| matches!(command, Command::Tell(_)));
+        for telling in tellings {
+            if let Command::Tell(telling) = telling {
+                self.tellings.push(telling);
+            }
+        }
+        commands
+    }
+
+    /// Carries a command out and tells what became of it.
+    pub fn carry_out(&mut self, command: Command, fate: Fate) {
+        let reply = self.begin(command, fate);
+        reply(&mut self.ledger, self.now);
+    }
+
+    /// Carries a command out and keeps the answer.
+    pub fn begin(&mut self, command: Command, fate: Fate) -> Reply {
+        self.writes += 1;
+        match command {
+            Command::NodeImage { node, action } => {
+                let outcome = self.suffer(fate, |store, now| store.write_image(&node, action, now));
+                Box::new(move |ledger, now| ledger.node_image_outcome(&node, outcome, now, JITTER))
+            }
+            Command::Job { uid, key, write } => {
+                let outcome = self.suffer(fate, |store, now| store.write_job(&key, &uid, write, now));
+                Box::new(move |ledger, now| ledger.job_outcome(&key, &uid, outcome, now, JITTER))
+            }
+            Command::ReadSource(key) => {
+                let state = (fate == Fate::Fine).then(|| self.store.read_source(&key));
+                Box::new(move |ledger, now| ledger.hear_source(&key, state, now, JITTER))
+            }
+            Command::Copy { source, action } => {
+                let done = match fate {
+                    Fate::Lost => Err("lost".to_owned()),
+                    Fate::Fine => self.store.write_copy(&source, action).map(drop),
+                    Fate::Unanswered => {
+                        drop(self.store.write_copy(&source, action));
+                        Err("unanswered".to_owned())
+                    }
+                };
+                Box::new(move |ledger, now| ledger.copy_outcome(&source, done, now, JITTER))
+            }
+            Command::Tell(_) => Box::new(|_, _| {}),
+            Command::List { .. } | Command::CreateChild { .. } | Command::DeleteChild { .. } => {
+                panic!("there are no lists here")
+            }
+        }
+    }
+
+    fn suffer<T>(
+        &mut self,
+        fate: Fate,
+        write: impl FnOnce(&mut Store, Timestamp) -> Outcome<T>,
+    ) -> Outcome<T> {
+        if fate == Fate::Lost {
+            return Outcome::Failed;
+        }
+        let outcome = write(&mut self.store, self.now);
+        if fate == Fate::Fine { outcome } else { Outcome::Failed }
+    }
+
+    /// Takes turns until there is nothing to do at this time. Says how many writes that took.
+    pub fn settle(&mut self) -> usize {
+        let before = self.writes;
+        for _ in 0..MOST_TURNS {
+            let commands = self.turn();
+            if commands.is_empty() && self.store.is_quiet() {
+                return self.writes - before;
+            }
+            for command in commands {
+                self.carry_out(command, Fate::Fine);
+            }
+        }
+        panic!("the ledger does not come to rest")
+    }
+
+    /// Time passes, and what is due is done when it is due. Says how many writes that took.
+    pub fn pass(&mut self, time: Duration) -> usize {
+        let (before, end) = (self.writes, self.now + time);
+        self.settle();
+        while let Some(next) = self.ledger.wake_at().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.settle();
+        }
+        self.now = end;
+        self.settle();
+        self.writes - before
+    }
+
+    /// The controller is started anew and knows nothing but what there is.
+    pub fn restart(&mut self) {
+        self.ledger = Ledger::new(Settings::default());
+        self.store.forget_events();
+        for event in self.store.all() {
+            event.tell(&mut self.ledger, self.now);
+        }
+    }
+
+    /// The status of a job.
+    pub fn status(&self, job: &str) -> ImagePullJobStatus {
+        self.store.jobs[&job_key(job)].status.clone().unwrap_or_default()
+    }
+
+    /// Desired, active, succeeded and failed nodes of a job.
+    pub fn counts(&self, job: &str) -> [i32; 4] {
+        let status = self.status(job);
+        [status.desired, status.active, status.succeeded, status.failed]
+    }
+
+    /// What a node is told about an image, if anything.
+    pub fn tag(&self, node: &str, image: &str) -> Option<ImageTagSpec> {
+        self.store.images.get(node).and_then(|object| tag_of(object, &key(image))).cloned()
+    }
+
+    /// The nodes that have an image of a job in their spec.
+    pub fn granted(&self, job: &str) -> Vec<String> {
+        let uid = self.store.jobs[&job_key(job)].metadata.uid.clone();
+        let has = |object: &NodeImage| {
+            let tags = object.spec.images.values().flat_map(|image| &image.tags);
+            tags.flat_map(|tag| tag.owner_references.iter().flatten()).any(|owner| owner.uid == uid)
+        };
+        let images = self.store.images.iter().filter(|(_, object)| has(object));
+        images.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The agent of a node reports where an image is.
+    pub fn report(&mut self, node: &str, image: &str, phase: PullPhase) {
+        self.report_as(node, image, phase, |_| {});
+    }
+
+    /// The agent of a node reports where an image is, with details.
+    pub fn report_as(
+        &mut self,
+        node: &str,
+        image: &str,
+        phase: PullPhase,
+        change: impl FnOnce(&mut ImageTagStatus),
+    ) {
+        let (key, now) = (key(image), self.now);
+        self.store.report(node, |object| {
+            let old = status_of(object, &key).cloned();
+            let Some(tag) = tag_of(object, &key) else { return };
+            let mut status = answer(tag, old.as_ref(), phase, now);
+            change(&mut status);
+            put_status(object, &key, status);
+        });
+    }
+
+    /// The agent of a node reports all that it is told, and nothing else.
+    pub fn report_all(&mut self, node: &str, phase: PullPhase) {
+        let now = self.now;
+        self.store.report(node, |object| report_open(object, now, |_| Some(phase)));
+    }
+
+    /// Every agent does all that it is told.
+    pub fn pull_all(&mut self) {
+        let names: Vec<String> = self.store.images.keys().cloned().collect();
+        for name in names {
+            self.report_all(&name, PullPhase::Succeeded);
+        }
+    }
+}
+
+/// An agent's whole report: what it is told and not done with goes on to a phase, what it is not told is dropped.
+pub fn report_open(object: &mut NodeImage, now: Timestamp, mut phase: impl FnMut(&Key) -> Option<PullPhase>) {
+    let old = object.clone();
+    let mut images: BTreeMap<String, ImageStatus> = BTreeMap::new();
+    for (name, image) in &object.spec.images {
+        for tag in &image.tags {
+            let key = Key { name: name.clone(), tag: tag.tag.clone() };
+            let held = status_of(&old, &key);
+            let is_over = held.is_some_and(|held| held.version == tag.version && is_over(held.phase));
+            let status = match phase(&key).filter(|_| !is_over) {
+                Some(phase) => Some(answer(tag, held, phase, now)),
+                None => held.cloned(),
+            };
+            images.entry(name.clone()).or_insert_with(|| ImageStatus { tags: vec![] }).tags.extend(status);
+        }
+    }
+    images.retain(|_, image| !image.tags.is_empty());
+    object.status.get_or_insert_default().image_statuses = Some(images);
+}
+
+/// Whether a phase is an end.
+pub fn is_over(phase: PullPhase) -> bool {
+    matches!(phase, PullPhase::Succeeded | PullPhase::Failed)
+}
+
+/// One tag of a NodeImage's spec.
+pub fn tag_of<'a>(object: &'a NodeImage, key: &Key) -> Option<&'a ImageTagSpec> {
+    object.spec.images.get(&key.name)?.tags.iter().find(|tag| tag.tag == key.tag)
+}
+
+/// One tag of a NodeImage's status.
+pub fn status_of<'a>(object: &'a NodeImage, key: &Key) -> Option<&'a ImageTagStatus> {
+    let images = object.status.as_ref()?.image_statuses.as_ref()?;
+    images.get(&key.name)?.tags.iter().find(|tag| tag.tag == key.tag)
+}
+
+fn put_status(object: &mut NodeImage, key: &Key, status: ImageTagStatus) {
+    let images = object.status.get_or_insert_default().image_statuses.get_or_insert_default();
+    let tags = &mut images.entry(key.name.clone()).or_default().tags;
+    tags.retain(|tag| tag.tag != key.tag);
+    tags.push(status);
+}
+
+fn answer(
+    tag: &ImageTagSpec,
+    old: Option<&ImageTagStatus>,
+    phase: PullPhase,
+    now: Timestamp,
+) -> ImageTagStatus {
+    let begun = old.filter(|old| old.version == tag.version).and_then(|old| old.start_time.clone());
+    ImageTagStatus {
+        tag: tag.tag.clone(),
+        phase,
+        version: tag.version,
+        start_time: (phase != PullPhase::Waiting).then(|| begun.unwrap_or(Time(now))),
+        completion_time: is_over(phase).then_some(Time(now)),
+        ..ImageTagStatus::default()
+    }
+}
