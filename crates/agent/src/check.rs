@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use prewarm_api::reference::ImageRef;
-use prewarm_credentials::{CredentialRequest, CredentialSource};
+use prewarm_credentials::CredentialSource;
 use prewarm_plan::node::task::{Key, Task};
 use prewarm_plan::node::worklist::Worklist;
 use prewarm_runtime::{CallError, Image, Runtime};
 use tokio::sync::Notify;
+
+use crate::secrets;
 
 /// How often the images are looked at without any word from the runtime.
 pub const INTERVAL: Duration = Duration::from_mins(1);
@@ -52,7 +54,7 @@ pub async fn look(
     let images = look_for_images(questions.images, &runtime).await?;
     let mut fingerprints = Vec::new();
     for task in questions.refused {
-        let request = CredentialRequest { image: task.reference, secrets: task.secrets };
+        let request = secrets::request(&task);
         fingerprints.push((task.key, credentials.credentials(&request).await.fingerprint));
     }
     Ok(Findings { images, credentials: fingerprints })

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prewarm_api::kruise::FailureClass;
 use prewarm_credentials::scrub::scrub;
-use prewarm_credentials::{Credential, CredentialRequest, CredentialSource, Found};
+use prewarm_credentials::{Credential, CredentialSource, Found};
 use prewarm_plan::node::Bytes;
 use prewarm_plan::node::task::Task;
 use prewarm_plan::node::worklist::{Failure, Outcome, Start};
@@ -15,6 +15,7 @@ use prewarm_runtime::{CallError, PullRequest, Runtime, advice};
 use tokio::time::{interval_at, timeout};
 
 use crate::room::RoomGuard;
+use crate::secrets;
 
 /// How often a running pull looks at the free room. A small layer can unpack to gigabytes within seconds.
 const ROOM_INTERVAL: Duration = Duration::from_millis(250);
@@ -63,8 +64,7 @@ async fn have(task: &Task, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
             Err(error) => return failed(task, &error, &Found::default()),
         }
     }
-    let request = CredentialRequest { image: task.reference.clone(), secrets: task.secrets.clone() };
-    let found = tools.credentials.credentials(&request).await;
+    let found = tools.credentials.credentials(&secrets::request(task)).await;
     match pull(task, tools, &found).await {
         Ok(()) => {
             tell(Word::Pulled);

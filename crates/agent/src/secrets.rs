@@ -1,15 +1,33 @@
 //! The Secrets that tasks name, read at every attempt: a Secret that was corrected a moment ago counts at once.
+//!
+//! An image's Secrets are those of all jobs that want one of its tags. For a task, only those are used that serve one of
+//! its own jobs (kruise W30): a copy says in an annotation whom it serves, and any other Secret serves the jobs of its
+//! namespace. For a task that a person wrote, all are used.
+
+use std::collections::BTreeSet;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
 use k8s_openapi::api::core::v1::Secret;
+use kube::api::ObjectMeta;
 use kube::{Api, Client};
 use prewarm_api::kruise::SecretReference;
+use prewarm_api::names::SECRET_REFERENCES_ANNOTATION;
+use prewarm_api::reference_object::ObjectReference;
 use prewarm_credentials::source::fingerprint;
-use prewarm_credentials::{CredentialRequest, CredentialSource, Found, Keyring};
+use prewarm_credentials::{Beneficiary, CredentialRequest, CredentialSource, Found, Keyring};
+use prewarm_plan::node::task::Task;
+use prewarm_plan::secret::JobKey;
 
 /// How many Secrets of one task are read; more only cost the API server.
 const MAX_SECRETS: usize = 64;
+
+/// What credentials are wanted for a task.
+pub fn request(task: &Task) -> CredentialRequest {
+    let is_by_hand = task.is_by_hand() || task.is_manual;
+    let beneficiary = if is_by_hand { Beneficiary::Person } else { Beneficiary::Jobs(task.owners.clone()) };
+    CredentialRequest { image: task.reference.clone(), secrets: task.secrets.clone(), beneficiary }
+}
 
 /// Reads Secrets through the Kubernetes API.
 pub struct KubeSecrets {
@@ -53,7 +71,11 @@ impl CredentialSource for KubeSecrets {
     fn credentials<'a>(&'a self, request: &'a CredentialRequest) -> BoxFuture<'a, Found> {
         async move {
             let wanted = request.secrets.iter().take(MAX_SECRETS);
-            let answers = join_all(wanted.map(|reference| self.read(reference))).await;
+            let mut answers = join_all(wanted.map(|reference| self.read(reference))).await;
+            // What serves somebody else is passed over without a word: it is none of this task's business.
+            answers.retain(|answer| {
+                answer.as_ref().map_or(true, |secret| serves(&secret.metadata, &request.beneficiary))
+            });
             let mut found = Found { fingerprint: fingerprint(contents(&answers)), ..Found::default() };
             let mut secrets = Vec::new();
             for answer in answers {
@@ -75,6 +97,23 @@ impl CredentialSource for KubeSecrets {
     fn name(&self) -> &'static str {
         "secrets"
     }
+}
+
+/// Whether a Secret may be used for somebody.
+fn serves(secret: &ObjectMeta, beneficiary: &Beneficiary) -> bool {
+    let Beneficiary::Jobs(jobs) = beneficiary else { return true };
+    let annotations = secret.annotations.as_ref();
+    match annotations.and_then(|annotations| annotations.get(SECRET_REFERENCES_ANNOTATION)) {
+        Some(served) => {
+            let served: BTreeSet<JobKey> = served.split(',').filter_map(JobKey::parse).collect();
+            jobs.iter().filter_map(key).any(|job| served.contains(&job))
+        }
+        None => jobs.iter().any(|job| job.namespace.is_some() && job.namespace == secret.namespace),
+    }
+}
+
+fn key(job: &ObjectReference) -> Option<JobKey> {
+    Some(JobKey { namespace: job.namespace.clone()?, name: job.name.clone()? })
 }
 
 /// What a keyring needs of a Secret.
@@ -103,4 +142,49 @@ fn contents(answers: &[Result<Secret, String>]) -> Vec<Option<Content<'_>>> {
 
 fn content(secret: &Secret) -> Content<'_> {
     secret.data.iter().flatten().map(|(key, value)| (key, &value.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(namespace: &str, served: Option<&str>) -> ObjectMeta {
+        let annotation = |served: &str| [(SECRET_REFERENCES_ANNOTATION.to_owned(), served.to_owned())].into();
+        ObjectMeta {
+            namespace: Some(namespace.to_owned()),
+            annotations: served.map(annotation),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn jobs(jobs: &[(&str, &str)]) -> Beneficiary {
+        let reference = |(namespace, name): &(&str, &str)| ObjectReference {
+            namespace: Some((*namespace).to_owned()),
+            name: Some((*name).to_owned()),
+            ..ObjectReference::default()
+        };
+        Beneficiary::Jobs(jobs.iter().map(reference).collect())
+    }
+
+    #[test]
+    fn a_copy_serves_the_jobs_that_it_lists_and_nobody_else() {
+        let copy = secret("kruise-daemon-config", Some("red/one,red/two"));
+        assert!(serves(&copy, &jobs(&[("red", "two")])));
+        assert!(serves(&copy, &jobs(&[("blue", "one"), ("red", "one")])));
+        assert!(!serves(&copy, &jobs(&[("blue", "one")])));
+        assert!(!serves(&secret("kruise-daemon-config", Some("")), &jobs(&[("red", "one")])));
+    }
+
+    #[test]
+    fn a_secret_that_lists_nobody_serves_the_jobs_of_its_namespace() {
+        let plain = secret("kruise-daemon-config", None);
+        assert!(serves(&plain, &jobs(&[("kruise-daemon-config", "one")])));
+        assert!(!serves(&plain, &jobs(&[("red", "one")])));
+        assert!(!serves(&plain, &Beneficiary::Jobs(vec![ObjectReference::default()])));
+    }
+
+    #[test]
+    fn every_secret_serves_a_person_who_names_it() {
+        assert!(serves(&secret("kruise-daemon-config", Some("red/one")), &Beneficiary::Person));
+    }
 }

@@ -14,4 +14,4 @@ pub use credential::{Credential, SecretText};
 pub use docker_config::DockerConfig;
 pub use keyring::Keyring;
 pub use plugin::Plugins;
-pub use source::{Chain, CredentialRequest, CredentialSource, Found};
+pub use source::{Beneficiary, Chain, CredentialRequest, CredentialSource, Found};

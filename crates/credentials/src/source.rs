@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 use prewarm_api::kruise::SecretReference;
 use prewarm_api::reference::ImageRef;
+use prewarm_api::reference_object::ObjectReference;
 
 use crate::Credential;
 
@@ -29,6 +30,18 @@ pub struct CredentialRequest {
     pub image: ImageRef,
     /// The Secrets that its task names.
     pub secrets: Vec<SecretReference>,
+    /// Whom they are used for.
+    pub beneficiary: Beneficiary,
+}
+
+/// Whom credentials are used for. A Secret that serves somebody else is not used: one tenant's image is never pulled with
+/// another tenant's credentials (kruise W30).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Beneficiary {
+    /// A person who wrote the task by hand and named the Secrets.
+    Person,
+    /// Jobs.
+    Jobs(Vec<ObjectReference>),
 }
 
 /// What a source found.
@@ -126,7 +139,11 @@ mod tests {
 
     async fn ask(sources: Vec<Found>) -> Found {
         let chain = Chain::new(sources.into_iter().map(|found| Arc::new(Fixed(found)) as _).collect());
-        let request = CredentialRequest { image: "nginx".parse().unwrap(), secrets: vec![] };
+        let request = CredentialRequest {
+            image: "nginx".parse().unwrap(),
+            secrets: vec![],
+            beneficiary: Beneficiary::Person,
+        };
         chain.credentials(&request).await
     }
 

@@ -1,6 +1,6 @@
 //! Credentials from Secrets (D31, D32, T133; W29, W32). D7, D34 and T135 are turned round: each attempt reads them anew.
 
-use prewarm_api::kruise::FailureClass;
+use prewarm_api::kruise::{FailureClass, PullPhase};
 use prewarm_runtime::fake::Call;
 use serde_json::json;
 
@@ -160,4 +160,22 @@ async fn a_missing_secret_is_not_asked_for_again_and_again() {
     pass(3600.0).await;
     assert_eq!(reads(), before);
     assert!(before <= 4, "one read for each attempt: {before}");
+}
+
+/// kruise W30
+#[tokio::test(start_paused = true)]
+async fn a_task_is_never_pulled_with_the_secret_of_another_tenants_job() {
+    let mut node = Node::new();
+    node.fake.image("reg.example/app:1").needs("robot", "right");
+    node.fake.image("reg.example/app:2").needs("robot", "right");
+    node.secret("pull", &docker_config("reg.example", "robot", "right")).await;
+    let entry = |name: &str, job: &str| owned(policy(tag(name), &json!({ "backoffLimit": 0 })), job);
+    let entries = image_of(vec![entry("1", "job"), entry("2", "stranger")]);
+    node.ask(json!({ "reg.example/app": with_secrets(entries, &["pull"]) })).await;
+    node.start();
+    let status = node.settled(2).await;
+    let phase = |name: &str| crate::node::tag_of(&status, "reg.example/app", name).unwrap().phase;
+    assert_eq!((phase("1"), phase("2")), (PullPhase::Succeeded, PullPhase::Failed));
+    let asked = node.fake.calls_of("reg.example/app:2");
+    assert!(!asked.is_empty() && asked.iter().all(|call| call.username.is_none()), "{asked:#?}");
 }

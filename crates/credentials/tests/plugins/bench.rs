@@ -52,5 +52,10 @@ impl Bench {
 }
 
 pub async fn ask(source: &dyn CredentialSource, image: &str) -> Found {
-    source.credentials(&CredentialRequest { image: image.parse().unwrap(), secrets: vec![] }).await
+    let request = CredentialRequest {
+        image: image.parse().unwrap(),
+        secrets: vec![],
+        beneficiary: prewarm_credentials::Beneficiary::Person,
+    };
+    source.credentials(&request).await
 }

@@ -43,6 +43,8 @@ pub struct Task {
     pub created_at: Option<Timestamp>,
     /// The jobs that want it; none for an entry written by hand.
     pub owners: Vec<ObjectReference>,
+    /// Whether a person wrote the entry before jobs joined it.
+    pub is_manual: bool,
     /// Secrets with credentials.
     pub secrets: Vec<SecretReference>,
     /// Labels and annotations for the runtime.
@@ -164,6 +166,7 @@ fn task(
         is_always: spec.image_pull_policy == ImagePullPolicy::Always,
         created_at: spec.created_at.map(|time| time.0),
         owners: spec.owner_references.unwrap_or_default(),
+        is_manual: spec.manual,
         secrets: secrets.to_vec(),
         sandbox: sandbox.clone(),
     })

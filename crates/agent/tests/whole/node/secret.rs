@@ -4,6 +4,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use prewarm_api::names::SECRET_REFERENCES_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::{CONFIG_NAMESPACE, Node};
@@ -14,7 +15,7 @@ pub fn docker_config(registry: &str, user: &str, password: &str) -> Value {
 }
 
 impl Node {
-    /// Makes a Secret in the config namespace, or replaces it.
+    /// Makes a Secret in the config namespace, or replaces it. It serves the job `default/job`, and people.
     pub async fn secret(&self, name: &str, config: &Value) {
         self.raw_secret(name, config.to_string().as_bytes()).await;
     }
@@ -27,7 +28,13 @@ impl Node {
         }
         let data = [(".dockerconfigjson".to_owned(), ByteString(config.to_vec()))];
         let secret = Secret {
-            metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                annotations: Some(
+                    [(SECRET_REFERENCES_ANNOTATION.to_owned(), "default/job".to_owned())].into(),
+                ),
+                ..ObjectMeta::default()
+            },
             type_: Some("kubernetes.io/dockerconfigjson".to_owned()),
             data: Some(data.into()),
             ..Secret::default()
