@@ -12,6 +12,7 @@ use prewarm_clock::Clock;
 use prewarm_plan::ledger::Ledger;
 use prewarm_process::event::Events;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tracing::info;
 
 use crate::apply::{Applier, Settled};
@@ -24,6 +25,8 @@ use crate::watch::{Heard, Kind, SlimNode, SlimPod, Watch, follow};
 const MAX_NEWS: usize = 4096;
 /// How many news belong to one turn at most.
 const MAX_NEWS_PER_TURN: usize = 4096;
+/// How often is counted what the ledger holds: it takes milliseconds with ten thousand nodes.
+const SIZE_INTERVAL: Duration = Duration::from_secs(10);
 /// So long a stopping controller waits for what it has begun.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -61,6 +64,8 @@ struct Loop {
     pods: BTreeMap<String, Watch>,
     synced: BTreeSet<Kind>,
     job_passes: u64,
+    /// When to count what the ledger holds, after it has changed.
+    size_at: Option<Instant>,
 }
 
 impl Loop {
@@ -82,7 +87,17 @@ impl Loop {
         ];
         let ledger = Ledger::new(config.settings.clone());
         let (pods, synced) = (BTreeMap::new(), BTreeSet::new());
-        Self { controller, ledger, applier, sender, _watches: watches, pods, synced, job_passes: 0 }
+        Self {
+            controller,
+            ledger,
+            applier,
+            sender,
+            _watches: watches,
+            pods,
+            synced,
+            job_passes: 0,
+            size_at: None,
+        }
     }
 
     async fn turn(
@@ -117,11 +132,12 @@ impl Loop {
         if !self.is_synced() {
             return std::future::pending().await;
         }
-        match self.ledger.wake_at() {
-            Some(at) => {
-                let left = at.duration_since(self.controller.clock.now());
-                tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
-            }
+        let look_at = self.ledger.wake_at().map(|at| {
+            let left = at.duration_since(self.controller.clock.now());
+            Instant::now() + Duration::try_from(left).unwrap_or_default()
+        });
+        match look_at.into_iter().chain(self.size_at).min() {
+            Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
         }
     }
@@ -152,7 +168,8 @@ impl Loop {
         if !self.is_synced() {
             return;
         }
-        let begin = tokio::time::Instant::now();
+        let begin = Instant::now();
+        self.count(begin);
         let before = self.ledger.passes();
         let commands = self.ledger.turn(self.controller.clock.now());
         self.controller.metrics.passed(before, self.ledger.passes(), Some(begin.elapsed()));
@@ -162,6 +179,18 @@ impl Loop {
         if self.job_passes != self.ledger.passes().jobs {
             self.job_passes = self.ledger.passes().jobs;
             self.watch_pods();
+        }
+    }
+
+    /// Counts what the ledger holds, a while after it has changed.
+    fn count(&mut self, now: Instant) {
+        match self.size_at {
+            Some(at) if at <= now => {
+                self.controller.metrics.holds(self.ledger.size());
+                self.size_at = None;
+            }
+            Some(_) => {}
+            None => self.size_at = self.ledger.has_news().then(|| now + SIZE_INTERVAL),
         }
     }
 

@@ -139,6 +139,11 @@ impl Ledger {
         self.timers.next()
     }
 
+    /// Whether something has changed since the last turn.
+    pub fn has_news(&self) -> bool {
+        !self.dirty.is_empty() || !self.gone.is_empty()
+    }
+
     /// The namespaces whose pods have to be watched.
     pub fn pod_namespaces(&self) -> BTreeSet<String> {
         let jobs = self.jobs.values().filter(|job| job.is_active() && job.object.spec.pod_selector.is_some());
