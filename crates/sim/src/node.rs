@@ -11,6 +11,7 @@ use prewarm_clock::Clock;
 use prewarm_embedded::Server;
 use prewarm_embedded::faults::Faults;
 use prewarm_plan::node::disk::MinFree;
+use prewarm_process::event::Writer;
 use prewarm_runtime::fake::Fake;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -43,7 +44,32 @@ impl Node {
 
     /// Starts the agent.
     pub fn start(&mut self) {
-        let client = self.faults.client(&self.server);
+        let (agent, writer) = self.parts(&self.faults);
+        let (stop, stopped) = oneshot::channel();
+        let agent = tokio::spawn(run(agent, async move { drop(stopped.await) }));
+        self.running = Some(Running { stop, agent, writer: tokio::spawn(writer.run()) });
+    }
+
+    /// Starts an agent that meets these faults. When they halt it, it dies without any word, and another begins that meets
+    /// the node's own.
+    pub fn start_one_that_dies(&mut self, faults: &Faults) {
+        let (first, first_writer) = self.parts(faults);
+        let (second, second_writer) = self.parts(&self.faults);
+        let (stop, stopped) = oneshot::channel();
+        let faults = faults.clone();
+        let agent = tokio::spawn(async move {
+            tokio::select! {
+                () = faults.halted() => {}
+                () = run(first, std::future::pending()) => {}
+                () = first_writer.run() => {}
+            }
+            tokio::join!(run(second, async move { drop(stopped.await) }), second_writer.run());
+        });
+        self.running = Some(Running { stop, agent, writer: tokio::spawn(async {}) });
+    }
+
+    fn parts(&self, faults: &Faults) -> (Agent, Writer) {
+        let client = faults.client(&self.server);
         let (metrics, health) = (Metrics::new(), Health::default());
         let (events, writer) = events(client.clone(), &self.name, self.clock.clone(), metrics.clone());
         let config = Config {
@@ -54,10 +80,7 @@ impl Node {
             drain: Duration::from_secs(10),
         };
         let credentials = Arc::new(KubeSecrets::new(client.clone(), DEFAULT_CONFIG_NAMESPACE.to_owned()));
-        let agent = Agent { config, client, credentials, clock: self.clock.clone(), metrics, events, health };
-        let (stop, stopped) = oneshot::channel();
-        let agent = tokio::spawn(run(agent, async move { drop(stopped.await) }));
-        self.running = Some(Running { stop, agent, writer: tokio::spawn(writer.run()) });
+        (Agent { config, client, credentials, clock: self.clock.clone(), metrics, events, health }, writer)
     }
 
     /// Asks the agent to stop, as SIGTERM does, and waits until it has.

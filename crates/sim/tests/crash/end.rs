@@ -1,0 +1,109 @@
+//! How a cluster ends, without what differs from run to run: times, versions, made-up names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::ListParams;
+use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_api::names::{DEFAULT_CONFIG_NAMESPACE, SECRET_REFERENCES_ANNOTATION};
+use prewarm_sim::Cluster;
+
+/// The state that matters.
+#[derive(Debug, PartialEq, Eq)]
+pub struct End {
+    jobs: BTreeMap<String, String>,
+    lists: BTreeMap<String, String>,
+    entries: BTreeMap<String, String>,
+    copies: BTreeSet<String>,
+    /// How often each node was asked to pull each image.
+    pulls: BTreeMap<String, usize>,
+}
+
+impl End {
+    pub async fn of(cluster: &Cluster) -> Self {
+        let all = ListParams::default();
+        let jobs = cluster.jobs().list(&all).await.expect("jobs").items;
+        let lists = cluster.lists().list(&all).await.expect("lists").items;
+        let images = cluster.node_images().list(&all).await.expect("NodeImages").items;
+        let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), DEFAULT_CONFIG_NAMESPACE);
+        let secrets = secrets.list(&all).await.expect("Secrets").items;
+        let references =
+            |secret: Secret| secret.metadata.annotations?.get(SECRET_REFERENCES_ANNOTATION).cloned();
+        Self {
+            jobs: jobs.iter().map(|job| (name_of(job), job_in_words(job))).collect(),
+            lists: lists
+                .iter()
+                .map(|list| {
+                    let status = list.status.clone().unwrap_or_default();
+                    let words = format!(
+                        "{} desired, {} completed, {} succeeded, finished {}",
+                        status.desired,
+                        status.completed,
+                        status.succeeded,
+                        status.completion_time.is_some()
+                    );
+                    (list.metadata.name.clone().unwrap_or_default(), words)
+                })
+                .collect(),
+            entries: images.iter().flat_map(entries).collect(),
+            copies: secrets.into_iter().filter_map(references).collect(),
+            pulls: pulls(cluster),
+        }
+    }
+}
+
+/// Children have names that are made up; their image tells them apart.
+fn name_of(job: &ImagePullJob) -> String {
+    let is_child = job.metadata.owner_references.is_some();
+    if is_child {
+        format!("child for {}", job.spec.image)
+    } else {
+        job.metadata.name.clone().unwrap_or_default()
+    }
+}
+
+fn job_in_words(job: &ImagePullJob) -> String {
+    let status = job.status.clone().unwrap_or_default();
+    format!(
+        "{} desired, {} active, {} succeeded, {} failed, {:?}, failed {:?}, finalizers {:?}",
+        status.desired,
+        status.active,
+        status.succeeded,
+        status.failed,
+        status.message,
+        status.failed_nodes,
+        job.metadata.finalizers
+    )
+}
+
+fn entries(image: &NodeImage) -> Vec<(String, String)> {
+    let node = image.metadata.name.clone().unwrap_or_default();
+    let statuses = image.status.clone().unwrap_or_default().image_statuses.unwrap_or_default();
+    let mut entries = Vec::new();
+    for (name, spec) in &image.spec.images {
+        for tag in &spec.tags {
+            let status =
+                statuses.get(name).and_then(|image| image.tags.iter().find(|status| status.tag == tag.tag));
+            // A tag that one job leaves before the next one joins begins anew, with a higher version; what counts is that
+            // nothing is pulled again for it.
+            let phase = status.filter(|status| status.version == tag.version).map(|status| status.phase);
+            let owners = tag.owner_references.as_ref().map_or(0, Vec::len);
+            let words = format!("{owners} owners, manual {}, {phase:?}", tag.manual);
+            entries.push((format!("{node} {name}:{}", tag.tag), words));
+        }
+    }
+    entries
+}
+
+fn pulls(cluster: &Cluster) -> BTreeMap<String, usize> {
+    let mut pulls = BTreeMap::new();
+    for node in cluster.nodes.values() {
+        for call in node.runtime.calls() {
+            if call.outcome == prewarm_runtime::fake::Outcome::Succeeded {
+                *pulls.entry(format!("{} {}", node.name, call.reference)).or_default() += 1;
+            }
+        }
+    }
+    pulls
+}
