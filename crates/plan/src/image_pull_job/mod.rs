@@ -83,18 +83,17 @@ pub fn wants(observed: &Observed, roll: &mut Roll) -> Wants {
     }
     let now = observed.now;
     let mut slots = parallelism(observed.job.spec.parallelism.as_ref()).saturating_sub(roll.taken(now));
-    let pulls: [(Want, &dyn Fn(usize) -> Vec<Arc<str>>); 3] = [
-        (Want::Retry, &|most| roll.to_retry(most)),
-        (Want::Renew, &|most| roll.to_renew(most, now)),
-        (Want::Grant, &|most| roll.waiting().first(most)),
-    ];
-    for (want, choose) in pulls {
-        let chosen = choose(slots);
+    for want in [Want::Retry, Want::Renew, Want::Grant] {
+        let chosen = match want {
+            Want::Retry => roll.to_retry(slots),
+            Want::Renew => roll.to_renew(slots, now),
+            _ => roll.waiting().first(slots),
+        };
         slots -= chosen.len();
         of_nodes.extend(chosen.into_iter().map(|node| (node, want)));
     }
-    let is_full = slots == 0 && !roll.waiting().is_empty();
-    wants.wake_at = earliest(roll.next_renewal(now), roll.next_overdue().filter(|_| is_full));
+    // With no place left, whoever is in line gets the first that a silent node gives up.
+    wants.wake_at = earliest(roll.next_renewal(now), roll.next_overdue().filter(|_| slots == 0));
     wants
 }
 

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::queue::Queue;
 use super::standing::{Need, Stage, Standing};
+use crate::stamp::after;
 
 /// A granted node that has not answered for so long holds no place any more (DESIGN.md 7). One second more than the
 /// thirty promised, because times in an object have no fractions.
@@ -21,8 +22,9 @@ pub struct Roll {
     active: usize,
     succeeded: usize,
     failed: BTreeSet<Arc<str>>,
-    /// Nodes that have answered and are not done, also those that the job no longer selects.
-    acknowledged: usize,
+    /// Nodes that hold a place for as long as it takes: they are being told, or have answered and are not done. Also
+    /// those that the job no longer selects.
+    busy: usize,
     /// Nodes that have not answered, by the time of their grant.
     young: BTreeSet<(Timestamp, Arc<str>)>,
     /// Nodes that should have answered long ago.
@@ -81,7 +83,7 @@ impl Roll {
             self.desired += 1;
             match standing.stage {
                 Stage::Waiting => self.waiting.insert(node.clone(), standing.zone.clone(), standing.is_ready),
-                Stage::Granted(_) | Stage::Acknowledged { .. } => self.active += 1,
+                Stage::Telling | Stage::Granted(_) | Stage::Acknowledged { .. } => self.active += 1,
                 Stage::Succeeded => self.succeeded += 1,
                 Stage::Failed => drop(self.failed.insert(node.clone())),
             }
@@ -95,7 +97,7 @@ impl Roll {
         }
         match standing.stage {
             Stage::Granted(since) => drop(self.young.insert((since, node.clone()))),
-            Stage::Acknowledged { .. } => self.acknowledged += 1,
+            Stage::Telling | Stage::Acknowledged { .. } => self.busy += 1,
             Stage::Waiting | Stage::Succeeded | Stage::Failed => {}
         }
         let Needs { attach, retry, renew, withdraw } = &mut self.needs;
@@ -113,7 +115,7 @@ impl Roll {
             self.desired -= 1;
             match standing.stage {
                 Stage::Waiting => self.waiting.remove(node, &standing.zone, standing.is_ready),
-                Stage::Granted(_) | Stage::Acknowledged { .. } => self.active -= 1,
+                Stage::Telling | Stage::Granted(_) | Stage::Acknowledged { .. } => self.active -= 1,
                 Stage::Succeeded => self.succeeded -= 1,
                 Stage::Failed => drop(self.failed.remove(node)),
             }
@@ -130,7 +132,7 @@ impl Roll {
                 self.young.remove(&(since, node.clone()));
                 self.overdue.remove(node);
             }
-            Stage::Acknowledged { .. } => self.acknowledged -= 1,
+            Stage::Telling | Stage::Acknowledged { .. } => self.busy -= 1,
             Stage::Waiting | Stage::Succeeded | Stage::Failed => {}
         }
         let Needs { attach, retry, renew, withdraw } = &mut self.needs;
@@ -168,21 +170,21 @@ impl Roll {
         open.map(|(node, _)| node.clone()).collect()
     }
 
-    /// How many places are taken at this time: nodes that have answered and are not done, and nodes that may still
-    /// answer (DESIGN.md 7).
+    /// How many places are taken at this time: nodes that are being told, nodes that have answered and are not done, and
+    /// nodes that may still answer (DESIGN.md 7).
     pub fn taken(&mut self, now: Timestamp) -> usize {
         while let Some((since, _)) = self.young.first()
-            && *since + ACKNOWLEDGE_WITHIN <= now
+            && after(*since, ACKNOWLEDGE_WITHIN) <= now
             && let Some((_, node)) = self.young.pop_first()
         {
             self.overdue.insert(node);
         }
-        self.acknowledged + self.young.len()
+        self.busy + self.young.len()
     }
 
     /// When a place becomes free without any node's doing.
     pub fn next_overdue(&self) -> Option<Timestamp> {
-        self.young.first().map(|(since, _)| *since + ACKNOWLEDGE_WITHIN)
+        self.young.first().map(|(since, _)| after(*since, ACKNOWLEDGE_WITHIN))
     }
 
     /// Nodes that have a place no more because they have not answered.

@@ -9,6 +9,7 @@ use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase, SecretReferen
 use crate::ledger::node::{Node, Want};
 use crate::ledger::record::{ImageRecord, TagRecord};
 use crate::node::task::Key;
+use crate::stamp::after;
 
 /// Two losses within this time are one too many.
 pub const LOSS_WINDOW: Duration = Duration::from_hours(1);
@@ -52,7 +53,9 @@ pub struct Standing {
 pub enum Stage {
     /// Nothing was asked of it.
     Waiting,
-    /// It was told to pull at this time and has not answered.
+    /// A write that tells it to pull is on its way.
+    Telling,
+    /// It was told to pull at this time, or is to be told, and has not answered.
     Granted(Timestamp),
     /// It has answered and is not done.
     Acknowledged {
@@ -78,27 +81,51 @@ pub enum Need {
     Withdraw,
 }
 
+impl Need {
+    /// What is wanted of the node then.
+    pub fn want(self) -> Want {
+        match self {
+            Self::Attach => Want::Attach,
+            Self::Retry => Want::Retry,
+            Self::Renew(_) => Want::Renew,
+            Self::Withdraw => Want::Withdraw,
+        }
+    }
+}
+
 /// Settles where a node is. `None` if the job has nothing to do with it.
 pub fn standing(claim: &Claim, node: &Node) -> Option<Standing> {
-    let image = node.image.as_ref()?;
-    let entry = image.tag(claim.key);
-    let owned = entry.filter(|(_, tag)| tag.is_owned_by(claim.uid));
-    if !claim.is_member && owned.is_none() {
+    node.image.as_ref()?;
+    let owned = owned(claim, node).map(|(_, tag)| tag);
+    let intent = node.intent(claim.key, claim.uid);
+    let pull = intent.filter(|intent| intent.want.is_pull());
+    if !claim.is_member && owned.is_none() && !pull.is_some_and(|pull| pull.is_under_way) {
         return None;
     }
-    let (stage, need) = match (node.intent(claim.key, claim.uid), owned) {
-        (Some(intent), _) if intent.want.is_pull() => (Stage::Granted(intent.since), None),
-        (Some(_), Some((_, tag))) => (stage(tag), None),
-        (None, Some((image, tag))) => {
-            let stage = stage(tag);
-            (stage, need(claim, image, tag, stage))
-        }
-        (_, None) if node.refusal(claim.key).is_some() => (Stage::Failed, None),
-        (_, None) => (Stage::Waiting, None),
+    let stage = match (pull, owned) {
+        (Some(pull), _) if pull.is_under_way => Stage::Telling,
+        (Some(pull), _) => Stage::Granted(pull.since),
+        (None, Some(tag)) => stage(tag),
+        (None, None) if node.refusal(claim.key).is_some() => Stage::Failed,
+        (None, None) => Stage::Waiting,
     };
-    let bytes = owned.and_then(|(_, tag)| tag.current()?.bytes);
+    let need = needed(claim, node).filter(|_| intent.is_none());
+    let bytes = owned.and_then(|tag| tag.current()?.bytes);
     let (is_ready, zone) = (node.is_ready(), node.zone());
     Some(Standing { is_member: claim.is_member, stage, need, is_ready, zone, bytes })
+}
+
+/// What the job has to do on a node that holds a task of it, whether or not it is about to.
+pub fn needed(claim: &Claim, node: &Node) -> Option<Need> {
+    let (image, tag) = owned(claim, node)?;
+    // What is not taken is not tried again until there is more room.
+    let is_refused = node.refusal(claim.key).is_some();
+    need(claim, image, tag, stage(tag)).filter(|_| !is_refused)
+}
+
+fn owned<'a>(claim: &Claim, node: &'a Node) -> Option<(&'a ImageRecord, &'a TagRecord)> {
+    let (image, tag) = node.image.as_ref()?.tag(claim.key)?;
+    tag.is_owned_by(claim.uid).then_some((image, tag))
 }
 
 fn stage(tag: &TagRecord) -> Stage {
@@ -138,7 +165,7 @@ fn is_for_lack(class: Option<FailureClass>) -> bool {
 
 fn renew_at(renewed_at: Option<Timestamp>, lost_at: Timestamp) -> Timestamp {
     match renewed_at {
-        Some(renewed_at) if lost_at < renewed_at + LOSS_WINDOW => renewed_at + LOSS_PAUSE,
+        Some(renewed_at) if lost_at < after(renewed_at, LOSS_WINDOW) => after(renewed_at, LOSS_PAUSE),
         Some(_) | None => lost_at,
     }
 }

@@ -93,7 +93,7 @@ fn findings(
     if outcome != Outcome::Running {
         let reason = if outcome == Outcome::Late { "DeadlineExceeded" } else { "Finished" };
         let of = counts.desired;
-        let (type_, message) = if failed == 0 {
+        let (type_, message) = if failed == 0 && outcome == Outcome::Done {
             (COMPLETE, format!("the image is on all {of} nodes"))
         } else {
             (

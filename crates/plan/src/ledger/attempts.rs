@@ -32,6 +32,11 @@ impl Attempts {
         self.is_busy
     }
 
+    /// Whether the last write went wrong: whoever has a choice tries elsewhere first.
+    pub fn is_failing(&self) -> bool {
+        self.not_before.is_some()
+    }
+
     /// When the pause ends, if there is one.
     pub fn pause_ends(&self) -> Option<Timestamp> {
         self.not_before.filter(|_| !self.is_busy)

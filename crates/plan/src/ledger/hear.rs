@@ -12,7 +12,7 @@ use super::job::Job;
 use super::list::List;
 use super::node::Facts;
 use super::pod::PodFacts;
-use super::record::NodeImageRecord;
+use super::record::{ImageRecord, NodeImageRecord};
 use super::{Ledger, Target};
 use crate::image_pull_job::roll::Roll;
 use crate::node::task::Key;
@@ -46,23 +46,22 @@ impl Ledger {
         let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text(name)) else { return };
         let new = self.shared.record(object);
         let node = self.nodes.entry(name.clone()).or_default();
-        let old = node.image.as_ref().filter(|old| old.uid == new.uid);
-        if old.is_some_and(|old| is_newer(&old.resource_version, &new.resource_version)) {
+        // An earlier object of this name has an earlier version, too.
+        if node.image.as_ref().is_some_and(|old| is_newer(&old.resource_version, &new.resource_version)) {
             return;
         }
-        let Some(old) = old.cloned() else {
+        let Some(old) = node.image.as_ref().filter(|old| old.uid == new.uid).cloned() else {
             node.lose_image();
             (node.image, node.heard_at) = (Some(new), Some(now));
             return self.regard(&name);
         };
-        let is_same_spec = old.generation == new.generation;
-        if !is_same_spec {
-            node.forget_refusals();
-        } else if old.labels == new.labels && old.resource_version != new.resource_version {
-            // Nothing but the status has changed, and that is the agent's.
+        if is_report(&old, &new) && node.judging.is_empty() {
             node.heard_at = Some(now);
         }
-        let changed = changed_keys(&old, &new);
+        let mut changed = changed_keys(&old, &new);
+        if has_more_room(&old, &new) {
+            changed.extend(node.forget_refusals());
+        }
         let moves = old.labels != new.labels || old.is_terminating != new.is_terminating;
         node.image = Some(new);
         if moves {
@@ -228,11 +227,8 @@ impl Ledger {
 
     /// A pod is like this; `None` if it is gone.
     pub fn hear_pod(&mut self, namespace: &str, name: &str, facts: Option<PodFacts>) {
-        let old = self.pods.put(namespace, name, facts.clone());
-        if old == facts {
-            return;
-        }
-        let concerned: Vec<Arc<str>> = self.jobs_by_pods(namespace);
+        let old = self.pods.put(namespace, name, None);
+        let concerned = if old == facts { Vec::new() } else { self.jobs_by_pods(namespace) };
         for uid in concerned {
             let Some(job) = self.jobs.get_mut(&uid) else { continue };
             let Selection::Pods(requirements) = &job.selection else { continue };
@@ -254,13 +250,17 @@ impl Ledger {
                 self.restand(&uid, &node);
             }
         }
+        self.pods.put(namespace, name, facts);
     }
 
     /// All pods of a namespace are known.
     pub fn sync_pods(&mut self, namespace: &str) {
         self.pods.sync(namespace);
-        let jobs = self.jobs_by_pods(namespace);
-        self.dirty.extend(jobs.into_iter().map(Target::Job));
+        for uid in self.jobs_by_pods(namespace) {
+            // Pods that were known before may be gone.
+            self.restand_nodes(&uid);
+            self.soil(Target::Job(uid));
+        }
     }
 
     /// The pods of a namespace are not watched any more.
@@ -329,6 +329,20 @@ fn is_older_job(held: &ImagePullJob, heard: &ImagePullJob) -> bool {
     !is_newer(version(&held.metadata), version(&heard.metadata))
 }
 
+/// Whether nothing but the status has changed, which is the agent's.
+fn is_report(old: &NodeImageRecord, new: &NodeImageRecord) -> bool {
+    let has_same_spec = old.generation == new.generation && old.labels == new.labels;
+    has_same_spec && old.resource_version != new.resource_version
+}
+
+/// Whether something has left the spec, so that what was too much may be taken.
+fn has_more_room(old: &NodeImageRecord, new: &NodeImageRecord) -> bool {
+    let is_smaller = |new: &ImageRecord, old: &ImageRecord| {
+        new.tags.len() < old.tags.len() || new.secrets.len() < old.secrets.len()
+    };
+    old.images.iter().any(|(name, old)| new.images.get(name).is_none_or(|new| is_smaller(new, old)))
+}
+
 /// The entries that differ between two states of a NodeImage.
 fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<Key> {
     let mut keys = Vec::new();
@@ -342,8 +356,7 @@ fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<Key> {
             [was, is].into_iter().flatten().flat_map(|image| &image.tags).map(|tag| &tag.tag).collect();
         let shares_secrets = was.map(|image| &image.secrets) == is.map(|image| &image.secrets);
         for tag in tags {
-            let of =
-                |image: Option<&super::record::ImageRecord>| image.and_then(|image| image.tag(tag)).cloned();
+            let of = |image: Option<&ImageRecord>| image.and_then(|image| image.tag(tag)).cloned();
             if !shares_secrets || of(was) != of(is) {
                 keys.push(Key { name: name.to_string(), tag: tag.to_string() });
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node as NodeObject;
+use prewarm_api::kruise::NodeImage;
 use prewarm_api::names::{NODE_TYPE_LABEL, VIRTUAL_KUBELET};
 
 use super::attempts::Attempts;
@@ -29,13 +30,20 @@ pub struct Node {
     pub heard_at: Option<Timestamp>,
     /// Writes to its NodeImage.
     pub attempts: Attempts,
+    /// The UID of the NodeImage that is being written, if there was one.
+    pub addressed: Option<Arc<str>>,
     /// The verdicts that are being written.
     pub judging: Vec<Verdict>,
-    intents: BTreeMap<Key, BTreeMap<Arc<str>, Intent>>,
+    intents: Intents,
     refusals: BTreeMap<Key, String>,
     /// How many entries the next patch may change: fewer after one was refused, to find the entry that is not taken.
     most_entries: Option<usize>,
+    /// The UID of the last NodeImage that is gone. UIDs do not come back, but late answers about it may.
+    gone: Option<Arc<str>>,
 }
+
+/// What jobs want of a node, by entry.
+type Intents = BTreeMap<Key, BTreeMap<Arc<str>, Intent>>;
 
 /// What a Node says.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +69,8 @@ pub struct Intent {
     pub since: Timestamp,
     /// The version that the entry had then.
     pub version: Option<i64>,
+    /// Whether it is being written, so that it may arrive at any time.
+    pub is_under_way: bool,
 }
 
 /// What a job can want of a node.
@@ -100,9 +110,9 @@ impl Facts {
 }
 
 impl Node {
-    /// Whether the node can work. A NodeImage without a Node is nobody's, so there it makes no difference.
+    /// Whether the node can work and be told so. Others come last, so that nobody waits for them.
     pub fn is_ready(&self) -> bool {
-        self.facts.as_ref().is_some_and(|facts| facts.is_ready)
+        self.facts.as_ref().is_some_and(|facts| facts.is_ready) && !self.attempts.is_failing()
     }
 
     /// Where the node stands.
@@ -128,7 +138,8 @@ impl Node {
     /// A job wants something of it.
     pub fn intend(&mut self, key: &Key, uid: Arc<str>, want: Want, since: Timestamp) {
         let version = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag.version);
-        self.intents.entry(key.clone()).or_default().insert(uid, Intent { want, since, version });
+        let intent = Intent { want, since, version, is_under_way: false };
+        self.intents.entry(key.clone()).or_default().insert(uid, intent);
     }
 
     /// What the next patch carries, by entry.
@@ -146,22 +157,36 @@ impl Node {
         self.facts.is_none() && self.image.is_none() && !self.attempts.is_busy()
     }
 
-    /// Drops what is no longer wanted or already there, and says whose intents those were.
-    pub fn settle_intents(&mut self, is_wanted: impl Fn(&Key, &str, &Intent) -> bool) -> Vec<Arc<str>> {
-        let image = self.image.as_ref();
+    /// Drops what is already there or no longer wanted, and says whose intents those were. What is being written stays
+    /// until it is known to be there or not.
+    pub fn settle_intents(
+        &mut self,
+        is_wanted: impl Fn(&Self, &Key, &str, &Intent) -> bool,
+    ) -> Vec<Arc<str>> {
+        self.retain_intents(|node, key, uid, intent| {
+            let tag = node.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag);
+            let is_owned = tag.is_some_and(|tag| tag.is_owned_by(uid));
+            let is_done = match intent.want {
+                Want::Grant => is_owned,
+                Want::Withdraw | Want::Attach => !is_owned,
+                Want::Retry | Want::Renew => !is_owned || tag.map(|tag| tag.version) > intent.version,
+            };
+            !is_done && (intent.is_under_way || is_wanted(node, key, uid, intent))
+        })
+    }
+
+    /// Drops the pulls that were decided earlier and could not be written then, and says whose they were. Their jobs
+    /// decide again, on what there is by now.
+    pub fn drop_stale_pulls(&mut self, now: Timestamp) -> Vec<Arc<str>> {
+        self.retain_intents(|_, _, _, intent| !intent.want.is_pull() || intent.since == now)
+    }
+
+    fn retain_intents(&mut self, stays: impl Fn(&Self, &Key, &str, &Intent) -> bool) -> Vec<Arc<str>> {
+        let mut intents = std::mem::take(&mut self.intents);
         let mut dropped = Vec::new();
-        self.intents.retain(|key, by_job| {
-            let tag = image.and_then(|image| image.tag(key)).map(|(_, tag)| tag);
+        intents.retain(|key, by_job| {
             by_job.retain(|uid, intent| {
-                let is_owned = tag.is_some_and(|tag| tag.is_owned_by(uid));
-                let is_done = match intent.want {
-                    Want::Grant => is_owned,
-                    Want::Withdraw => !is_owned,
-                    Want::Retry | Want::Renew => !is_owned || tag.map(|tag| tag.version) > intent.version,
-                    // What is attached is compared by the job's next pass.
-                    Want::Attach => !is_owned,
-                };
-                let stays = !is_done && is_wanted(key, uid, intent);
+                let stays = stays(self, key, uid, intent);
                 if !stays {
                     dropped.push(uid.clone());
                 }
@@ -169,32 +194,50 @@ impl Node {
             });
             !by_job.is_empty()
         });
+        self.intents = intents;
         dropped
     }
 
-    /// The write arrived: what it carried beyond grants is done. Says whose intents those were.
-    pub fn written(&mut self) -> Vec<Arc<str>> {
+    /// A patch that carries what is pending is on its way. Says whose pulls those are.
+    pub fn send(&mut self) -> Vec<Arc<str>> {
         let most = self.most_entries.unwrap_or(usize::MAX);
-        let mut done = Vec::new();
-        for by_job in self.intents.values_mut().take(most) {
-            by_job.retain(|uid, intent| {
-                let stays = intent.want != Want::Attach;
-                if !stays {
-                    done.push(uid.clone());
-                }
-                stays
-            });
+        let mut pulls = Vec::new();
+        for (uid, intent) in self.intents.values_mut().take(most).flatten() {
+            intent.is_under_way = true;
+            if intent.want.is_pull() {
+                pulls.push(uid.clone());
+            }
         }
-        self.intents.retain(|_, by_job| !by_job.is_empty());
-        self.most_entries =
-            self.most_entries.map(|most| most.saturating_mul(2)).filter(|most| *most < MOST_ENTRIES);
-        done
+        pulls
     }
 
-    /// The API server takes the patch never, for this reason. Fewer entries are tried next; a single one is given up.
-    pub fn refused(&mut self, reason: &str) -> Refused {
-        let carried: Vec<Key> = self.pending().map(|(key, _)| key.clone()).collect();
-        match carried.as_slice() {
+    /// What was on its way has arrived or not. Says what it carried, and for whom.
+    pub fn land(&mut self) -> (Vec<Key>, Vec<Arc<str>>) {
+        let (mut keys, mut uids) = (Vec::new(), Vec::new());
+        for (key, by_job) in &mut self.intents {
+            let carried = by_job.iter_mut().filter(|(_, intent)| intent.is_under_way);
+            let before = uids.len();
+            for (uid, intent) in carried {
+                intent.is_under_way = false;
+                uids.push(uid.clone());
+            }
+            if uids.len() > before {
+                keys.push(key.clone());
+            }
+        }
+        (keys, uids)
+    }
+
+    /// A patch was taken: more entries may go at once again.
+    pub fn taken(&mut self) {
+        self.most_entries =
+            self.most_entries.map(|most| most.saturating_mul(2)).filter(|most| *most < MOST_ENTRIES);
+    }
+
+    /// The API server takes a patch with these entries never, for this reason. Fewer are tried next; a single one is
+    /// given up.
+    pub fn refused(&mut self, carried: &[Key], reason: &str) -> Refused {
+        match carried {
             [] => Refused::Whole,
             [key] => {
                 self.intents.remove(key);
@@ -208,9 +251,9 @@ impl Node {
         }
     }
 
-    /// The spec is another: what was refused may be taken.
-    pub fn forget_refusals(&mut self) {
-        self.refusals.clear();
+    /// There is more room in the spec: what was refused may be taken. Says what that is.
+    pub fn forget_refusals(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.refusals).into_keys().collect()
     }
 
     /// The NodeImage is gone, and with it all that was to be written.
@@ -218,8 +261,15 @@ impl Node {
         *self = Self {
             facts: self.facts.take(),
             attempts: std::mem::take(&mut self.attempts),
+            addressed: self.addressed.take(),
+            gone: self.image.take().map(|image| image.uid).or(self.gone.take()),
             ..Self::default()
         };
+    }
+
+    /// Whether an answer is about a NodeImage that is known to be gone.
+    pub fn has_lost(&self, object: &NodeImage) -> bool {
+        self.gone.is_some() && self.gone.as_deref() == object.metadata.uid.as_deref()
     }
 }
 

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage, PullPhase};
 use prewarm_api::names::event::{CHILD_REFUSED, PULL_IMAGE_FAILED};
 
 use super::command::{Outcome, Telling};
 use super::node::Refused;
+use super::record::TagRecord;
 use super::{Ledger, Target, reference, turn_list};
+use crate::node::task::Key;
+use crate::node_image::Verdict;
 use crate::secret::JobKey;
 
 impl Ledger {
@@ -22,49 +25,78 @@ impl Ledger {
     ) {
         let name = self.shared.text(name);
         let Some(node) = self.nodes.get_mut(&name) else { return };
-        let verdicts = std::mem::take(&mut node.judging);
-        let mut concerned = Vec::new();
+        let was_failing = node.attempts.is_failing();
+        let (carried, concerned) = node.land();
+        let addressed = node.addressed.take();
         match outcome {
             Outcome::Written(object) => {
                 node.attempts.succeed();
-                concerned = node.written();
-                self.hear_node_image(object, now);
-                for verdict in &verdicts {
-                    self.tell_verdict(&name, verdict);
+                node.taken();
+                if !node.has_lost(&object) {
+                    self.hear_node_image(object, now);
+                    self.tell_verdicts(&name);
                 }
             }
             Outcome::Gone => {
                 node.attempts.succeed();
-                self.lose_node_image(&name, None);
+                if addressed.is_some() {
+                    self.lose_node_image(&name, addressed.as_deref());
+                }
             }
             Outcome::Collided(object) => {
                 node.attempts.collide(now, jitter);
-                self.hear_node_image(*object, now);
+                if !node.has_lost(&object) {
+                    self.hear_node_image(*object, now);
+                }
             }
-            Outcome::Refused(reason) => match node.refused(&reason) {
+            Outcome::Refused(reason) => match node.refused(&carried, &reason) {
                 Refused::Whole => node.attempts.fail(now, jitter),
                 Refused::Split => node.attempts.succeed(),
                 Refused::Entry(key) => {
                     node.attempts.succeed();
                     self.restand_image(&key, &name);
-                    let note = format!("{}:{} cannot be written to this node: {reason}", key.name, key.tag);
-                    let about = reference::node_image(&name, self.nodes.get(&name));
-                    self.tell(Telling { about, is_warning: true, reason: PULL_IMAGE_FAILED, note });
+                    self.tell_refusal(&name, &key, &reason);
                 }
             },
             Outcome::Failed => node.attempts.fail(now, jitter),
         }
-        for uid in concerned {
-            self.restand(&uid, &name);
+        let node = self.nodes.get_mut(&name);
+        let is_failing = node.is_some_and(|node| {
+            node.judging.clear();
+            node.attempts.is_failing()
+        });
+        if was_failing == is_failing {
+            for uid in concerned {
+                self.restand(&uid, &name);
+            }
+            self.soil(Target::Node(name));
+        } else {
+            self.regard(&name);
         }
-        self.soil(Target::Node(name));
     }
 
-    fn tell_verdict(&mut self, name: &Arc<str>, verdict: &crate::node_image::Verdict) {
-        let note = format!("{}:{} on node {name}: {}", verdict.key.name, verdict.key.tag, verdict.message);
+    fn tell_refusal(&mut self, name: &Arc<str>, key: &Key, reason: &str) {
+        let note = format!("{}:{} cannot be written to this node: {reason}", key.name, key.tag);
+        let about = reference::node_image(name, self.nodes.get(name));
+        self.tell(Telling { about, is_warning: true, reason: PULL_IMAGE_FAILED, note });
+    }
+
+    /// Tells of the verdicts that were written (kruise R18). Those that did not hold any more were not.
+    fn tell_verdicts(&mut self, name: &Arc<str>) {
+        let held = self.nodes.get_mut(name);
+        let verdicts = held.map(|node| std::mem::take(&mut node.judging)).unwrap_or_default();
+        let image = self.nodes.get(name).and_then(|node| node.image.clone());
+        let holds = |verdict: &Verdict| {
+            let tag = image.as_ref().and_then(|image| image.tag(&verdict.key)).map(|(_, tag)| tag);
+            let status = tag.and_then(TagRecord::current).filter(|status| status.version == verdict.version);
+            status.is_some_and(|status| status.phase == PullPhase::Failed)
+        };
         let node_image = reference::node_image(name, self.nodes.get(name));
-        for about in verdict.owners.iter().cloned().chain([node_image]) {
-            self.tell(Telling { about, is_warning: true, reason: PULL_IMAGE_FAILED, note: note.clone() });
+        for Verdict { key, message, owners, .. } in verdicts.into_iter().filter(holds) {
+            let note = format!("{}:{} on node {name}: {message}", key.name, key.tag);
+            for about in owners.into_iter().chain([node_image.clone()]) {
+                self.tell(Telling { about, is_warning: true, reason: PULL_IMAGE_FAILED, note: note.clone() });
+            }
         }
     }
 
@@ -182,7 +214,7 @@ impl Ledger {
                     list.deleted += 1;
                 }
                 Outcome::Collided(_) | Outcome::Refused(_) | Outcome::Failed => {
-                    list.child_attempts.fail(now, jitter)
+                    list.child_attempts.fail(now, jitter);
                 }
             }
         }

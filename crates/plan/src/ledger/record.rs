@@ -37,8 +37,6 @@ pub struct NodeImageRecord {
     pub images: BTreeMap<Arc<str>, ImageRecord>,
     /// The versions of statuses whose tag is not in the spec (any more).
     pub leftovers: BTreeMap<Key, i64>,
-    /// The latest moment that the node's agent wrote into a status.
-    pub reported_at: Option<Timestamp>,
 }
 
 /// The tags of one image.
@@ -94,6 +92,8 @@ pub struct TagStatus {
     pub lost_at: Option<Timestamp>,
 }
 
+type Statuses = BTreeMap<Key, TagStatus>;
+
 /// What records share.
 #[derive(Debug, Default)]
 pub struct Shared {
@@ -128,10 +128,10 @@ impl Shared {
         } = object.metadata;
         let owners = owner_references.unwrap_or_default();
         let node = owners.iter().find(|owner| owner.kind == "Node" && owner.api_version == "v1");
-        let mut statuses = Statuses::read(object.status.unwrap_or_default());
+        let mut statuses = read_statuses(object.status.unwrap_or_default());
         let images = object.spec.images.into_iter();
         let images: BTreeMap<_, _> = images.map(|(name, spec)| self.image(&name, spec, &statuses)).collect();
-        statuses.by_key.retain(|key, _| {
+        statuses.retain(|key, _| {
             images.get(key.name.as_str()).is_none_or(|image: &ImageRecord| image.tag(&key.tag).is_none())
         });
         NodeImageRecord {
@@ -143,8 +143,7 @@ impl Shared {
             has_owners: !owners.is_empty(),
             is_terminating: deletion_timestamp.is_some(),
             images,
-            reported_at: statuses.latest,
-            leftovers: statuses.by_key.into_iter().map(|(key, status)| (key, status.version)).collect(),
+            leftovers: statuses.into_iter().map(|(key, status)| (key, status.version)).collect(),
         }
     }
 
@@ -157,7 +156,7 @@ impl Shared {
 
     fn tag(&mut self, name: &str, spec: ImageTagSpec, statuses: &Statuses) -> TagRecord {
         let key = Key { name: name.to_owned(), tag: spec.tag };
-        let status = statuses.by_key.get(&key).cloned();
+        let status = statuses.get(&key).cloned();
         TagRecord {
             tag: self.text(&key.tag),
             created_at: moment(spec.created_at),
@@ -172,26 +171,16 @@ impl Shared {
     }
 }
 
-struct Statuses {
-    by_key: BTreeMap<Key, TagStatus>,
-    latest: Option<Timestamp>,
-}
-
-impl Statuses {
-    fn read(status: NodeImageStatus) -> Self {
-        let mut by_key = BTreeMap::new();
-        let mut latest = None;
-        for (name, image) in status.image_statuses.unwrap_or_default() {
-            for status in image.tags {
-                let key = Key { name: name.clone(), tag: status.tag.clone() };
-                let status = TagStatus::from(status);
-                latest = latest.max(status.started_at).max(status.completed_at);
-                // The first of two counts, as it does for clients that search the list.
-                by_key.entry(key).or_insert(status);
-            }
+fn read_statuses(status: NodeImageStatus) -> Statuses {
+    let mut statuses = Statuses::new();
+    for (name, image) in status.image_statuses.unwrap_or_default() {
+        for status in image.tags {
+            let key = Key { name: name.clone(), tag: status.tag.clone() };
+            // The first of two counts, as it does for clients that search the list.
+            statuses.entry(key).or_insert_with(|| status.into());
         }
-        Self { by_key, latest }
     }
+    statuses
 }
 
 impl From<ImageTagStatus> for TagStatus {

@@ -12,6 +12,7 @@ use prewarm_api::kruise::SecretReference;
 
 use super::attempts::Attempts;
 use super::command::Command;
+use super::job::Job;
 use super::{Ledger, Target};
 use crate::secret::{
     self, Action, Copy, JobKey, Observed, Settlement, SourceKey, SourceState, plain_reference, settle,
@@ -54,15 +55,32 @@ impl Ledger {
     /// A Secret of the config namespace is like this.
     pub fn hear_copy(&mut self, copy: Copy) {
         let name = copy.name.clone();
-        let old = self.copies.insert(name, copy.clone());
-        self.notice_copy(old.as_ref());
         self.notice_copy(Some(&copy));
+        let old = self.copies.insert(name.clone(), copy);
+        self.notice_copy(old.as_ref());
+        if old.is_none() {
+            self.notice_name(&name);
+        }
     }
 
     /// A Secret of the config namespace is gone.
     pub fn lose_copy(&mut self, name: &str) {
         let old = self.copies.remove(name);
         self.notice_copy(old.as_ref());
+        if old.is_some() {
+            self.notice_name(name);
+        }
+    }
+
+    /// A Secret of the config namespace has come or gone: jobs of that namespace use it as it is (kruise R60).
+    fn notice_name(&mut self, name: &str) {
+        let names = |job: &Job| job.object.spec.pull_secrets.iter().flatten().any(|secret| secret == name);
+        let is_concerned = |job: &Job| job.key.namespace == self.settings.config_namespace && names(job);
+        let concerned = self.jobs.iter().filter(|(_, job)| job.is_active() && is_concerned(job));
+        let concerned: Vec<Arc<str>> = concerned.map(|(uid, _)| uid.clone()).collect();
+        for uid in concerned {
+            self.refresh_secrets(&uid);
+        }
     }
 
     fn notice_copy(&mut self, copy: Option<&Copy>) {
@@ -190,8 +208,9 @@ impl Ledger {
         let mut view = SecretsView::default();
         for source in job.sources() {
             if job.key.namespace == self.settings.config_namespace {
-                view.secrets.push(plain_reference(&self.settings.config_namespace, &source.name));
-                if !self.copies.contains_key(&source.name) {
+                if self.copies.contains_key(&source.name) {
+                    view.secrets.push(plain_reference(&self.settings.config_namespace, &source.name));
+                } else {
                     view.missing.push(source.name);
                 }
             } else if let Some(held) = self.sources.get(&source) {

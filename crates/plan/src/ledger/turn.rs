@@ -17,10 +17,11 @@ use super::job::Job;
 use super::member::is_member;
 use super::node::Want;
 use super::{Ledger, Target};
+use crate::image_pull_job::standing::{Need, needed};
 use crate::image_pull_job::{self, Hold, Observed, expires_at};
 use crate::node_image::{self, Action, earliest};
 use crate::selection::Selection;
-use crate::stamp::stamp;
+use crate::stamp::{after, stamp};
 
 /// So long a child waits until the other children of its list are there, so that a node is told of all images at once.
 pub const SIBLING_PATIENCE: Duration = Duration::from_secs(5);
@@ -103,7 +104,7 @@ impl Ledger {
         if list.is_some_and(|list| !list.is_complete) {
             let Time(made) =
                 job.object.metadata.creation_timestamp.clone().unwrap_or(Time(Timestamp::UNIX_EPOCH));
-            let until = made + SIBLING_PATIENCE;
+            let until = after(made, SIBLING_PATIENCE);
             if now < until {
                 return (Some(Hold::Siblings), Some(until));
             }
@@ -146,14 +147,14 @@ impl Ledger {
             *wake_at = earliest(*wake_at, job.attempts.pause_ends());
             return;
         }
-        let write = if !has_finalizer(&job.object.metadata) {
-            Some(Write::Patch(guarded(&job.object.metadata, add_finalizer(&job.object.metadata))))
-        } else {
+        let write = if has_finalizer(&job.object.metadata) {
             report.status.map(|status| {
                 job.written_at = Some(now);
                 self.tellings.extend(news(job, &status));
                 Write::Status(guarded(&job.object.metadata, replace_status(json!(status))))
             })
+        } else {
+            Some(Write::Patch(guarded(&job.object.metadata, add_finalizer(&job.object.metadata))))
         };
         if let Some(write) = write {
             job.attempts.begin();
@@ -190,6 +191,10 @@ impl Ledger {
     fn node_pass(&mut self, name: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
         self.passes.nodes += 1;
         self.settle_intents(name);
+        if self.drop_stale_pulls(name, now) {
+            // The jobs come first; they come back to this node, or not.
+            return self.soil(Target::Node(name.clone()));
+        }
         let world = World {
             jobs: &self.jobs,
             copies: &self.copies,
@@ -197,6 +202,7 @@ impl Ledger {
         };
         let Some(node) = self.nodes.get_mut(name) else { return };
         let mut wake_at = None;
+        let mut told = Vec::new();
         if node.attempts.is_blocked(now) {
             wake_at = node.attempts.pause_ends();
         } else {
@@ -206,8 +212,11 @@ impl Ledger {
             wake_at = earliest(wake_at, decision.wake_at);
             if let Some(action) = decision.action {
                 node.attempts.begin();
-                if let Action::Judge { verdicts, .. } = &action {
-                    node.judging.clone_from(verdicts);
+                node.addressed = node.image.as_ref().map(|image| image.uid.clone());
+                match &action {
+                    Action::Judge { verdicts, .. } => node.judging.clone_from(verdicts),
+                    Action::Patch { .. } => told = node.send(),
+                    Action::Create { .. } | Action::Delete { .. } => {}
                 }
                 commands.push(Command::NodeImage { node: name.clone(), action });
             }
@@ -216,27 +225,42 @@ impl Ledger {
             self.nodes.remove(name);
         }
         self.timers.set(Target::Node(name.clone()), wake_at);
+        for uid in told {
+            // It is as active as before and holds the same place, so the job need not look.
+            let is_dirty = self.dirty.contains(&Target::Job(uid.clone()));
+            self.restand(&uid, name);
+            if !is_dirty {
+                self.dirty.remove(&Target::Job(uid));
+            }
+        }
     }
 
-    /// Drops what is no longer wanted of a node.
+    /// Drops what is no longer wanted of a node: what was taken back while it waited to be written is not written.
     fn settle_intents(&mut self, name: &Arc<str>) {
-        let Some(mut node) = self.nodes.remove(name) else { return };
-        let mut dropped = Vec::new();
-        if node.has_intents() {
-            let members = |uid: &str| self.jobs.get(uid).filter(|job| job.is_active());
-            let is_in = node.clone();
-            dropped = node.settle_intents(|key, uid, intent| {
-                let Some(job) = members(uid).filter(|job| job.image.as_ref() == Some(key)) else {
-                    return false;
-                };
-                // What was taken back while it waited to be written is simply not written.
-                intent.want == Want::Withdraw || is_member(job, name, &is_in)
-            });
-        }
-        self.nodes.insert(name.clone(), node);
+        let Some(node) = self.nodes.get_mut(name).filter(|node| node.has_intents()) else { return };
+        let jobs = &self.jobs;
+        let dropped = node.settle_intents(|node, key, uid, intent| {
+            let job = jobs.get(uid).filter(|job| job.is_active() && job.image.as_ref() == Some(key));
+            let claim = job.and_then(|job| job.claim(is_member(job, name, node)));
+            claim.is_some_and(|claim| match intent.want {
+                Want::Grant => claim.is_member,
+                want => needed(&claim, node).map(Need::want) == Some(want),
+            })
+        });
         for uid in dropped {
             self.restand(&uid, name);
         }
+    }
+
+    /// Pulls that had to wait were decided on an older view, and limits are counted on a fresh one (DESIGN.md 6). Returns
+    /// whether there were any.
+    fn drop_stale_pulls(&mut self, name: &Arc<str>, now: Timestamp) -> bool {
+        let node = self.nodes.get_mut(name).filter(|node| !node.attempts.is_blocked(now));
+        let dropped = node.map(|node| node.drop_stale_pulls(now)).unwrap_or_default();
+        for uid in &dropped {
+            self.restand(uid, name);
+        }
+        !dropped.is_empty()
     }
 }
 
@@ -305,7 +329,9 @@ pub(super) fn guarded(metadata: &ObjectMeta, operations: Vec<Value>) -> Vec<Valu
 }
 
 pub(super) fn replace_status(status: Value) -> Vec<Value> {
-    vec![json!({"op": "add", "path": "/status", "value": status})]
+    let mut operation = json!({"op": "add", "path": "/status"});
+    operation["value"] = status;
+    vec![operation]
 }
 
 fn has_finalizer(metadata: &ObjectMeta) -> bool {

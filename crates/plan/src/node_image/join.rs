@@ -15,7 +15,7 @@ use crate::node::task::Key;
 use crate::pull_policy::{longest, tag_policy};
 
 /// What jobs want of one tag.
-type Wanted<'a> = (&'a str, &'a BTreeMap<Arc<str>, Intent>);
+pub type Wanted<'a> = (&'a str, &'a BTreeMap<Arc<str>, Intent>);
 
 /// The image with what jobs want of it. `None` if nothing is left.
 pub fn image(

@@ -11,7 +11,7 @@ use prewarm_api::kruise::{CompletionType, ImagePullJobSpec, SecretReference};
 use prewarm_api::reference_object::ObjectReference;
 use serde_json::Value;
 
-use crate::ledger::node::{Intent, Node};
+use crate::ledger::node::Node;
 use crate::ledger::record::{ImageRecord, NodeImageRecord};
 
 mod join;
@@ -149,7 +149,7 @@ fn is_forlorn(node: &Node, image: &NodeImageRecord) -> bool {
 type Changes = BTreeMap<Arc<str>, Option<ImageRecord>>;
 
 fn changes(observed: &Observed, image: &NodeImageRecord) -> (Changes, Option<Timestamp>) {
-    let mut wanted: BTreeMap<&str, Vec<(&str, &BTreeMap<Arc<str>, Intent>)>> = BTreeMap::new();
+    let mut wanted: BTreeMap<&str, Vec<join::Wanted>> = BTreeMap::new();
     for (key, intents) in observed.node.pending() {
         wanted.entry(&key.name).or_default().push((&key.tag, intents));
     }

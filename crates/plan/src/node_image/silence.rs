@@ -37,7 +37,6 @@ pub fn judge(
     heard_at: Option<Timestamp>,
     now: Timestamp,
 ) -> (Vec<Verdict>, Option<Timestamp>) {
-    let heard_at = heard_at.max(image.reported_at);
     let mut verdicts = Vec::new();
     let mut wake_at = None;
     for (name, record) in &image.images {
