@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 /// What a watch says.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are few of them, and not for long")]
 pub enum Event {
     Node(Node),
     NodeGone(String),

@@ -24,8 +24,8 @@ pub struct World {
     pub now: Timestamp,
     /// What people were told.
     pub tellings: Vec<Telling>,
-    /// How many writes were carried out.
-    pub writes: usize,
+    /// What was carried out, and when.
+    pub log: Vec<(Timestamp, Command)>,
 }
 
 /// What becomes of a command on its way.
@@ -52,7 +52,7 @@ impl Default for World {
             ledger: Ledger::new(Settings::default()),
             now: at(0),
             tellings: Vec::new(),
-            writes: 0,
+            log: Vec::new(),
         }
     }
 }
@@ -109,7 +109,7 @@ impl World {
 
     /// Carries a command out and keeps the answer.
     pub fn begin(&mut self, command: Command, fate: Fate) -> Reply {
-        self.writes += 1;
+        self.log.push((self.now, command.clone()));
         match command {
             Command::NodeImage { node, action } => {
                 let outcome = self.suffer(fate, |store, now| store.write_image(&node, action, now));
@@ -155,14 +155,20 @@ impl World {
 
     /// Takes turns until there is nothing to do at this time. Says how many writes that took.
     pub fn settle(&mut self) -> usize {
-        let before = self.writes;
+        self.settle_with(|_| Fate::Fine)
+    }
+
+    /// Takes turns in which not every command is fine.
+    pub fn settle_with(&mut self, fate: impl Fn(&Command) -> Fate) -> usize {
+        let before = self.log.len();
         for _ in 0..MOST_TURNS {
             let commands = self.turn();
             if commands.is_empty() && self.store.is_quiet() {
-                return self.writes - before;
+                return self.log.len() - before;
             }
             for command in commands {
-                self.carry_out(command, Fate::Fine);
+                let fate = fate(&command);
+                self.carry_out(command, fate);
             }
         }
         panic!("the ledger does not come to rest")
@@ -170,15 +176,20 @@ impl World {
 
     /// Time passes, and what is due is done when it is due. Says how many writes that took.
     pub fn pass(&mut self, time: Duration) -> usize {
-        let (before, end) = (self.writes, self.now + time);
-        self.settle();
+        self.pass_with(time, |_| Fate::Fine)
+    }
+
+    /// Time passes in which not every command is fine.
+    pub fn pass_with(&mut self, time: Duration, fate: impl Fn(&Command) -> Fate) -> usize {
+        let (before, end) = (self.log.len(), self.now + time);
+        self.settle_with(&fate);
         while let Some(next) = self.ledger.wake_at().filter(|next| *next <= end) {
             self.now = self.now.max(next);
-            self.settle();
+            self.settle_with(&fate);
         }
         self.now = end;
-        self.settle();
-        self.writes - before
+        self.settle_with(&fate);
+        self.log.len() - before
     }
 
     /// The controller is started anew and knows nothing but what there is.

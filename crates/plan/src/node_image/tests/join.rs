@@ -1,5 +1,7 @@
 //! What jobs write into a spec, alone and beside each other (kruise R53, R54, T50–T57, W3, W4).
 
+use std::slice;
+
 use prewarm_api::kruise::{ImagePullPolicy, ImageTagSpec, SandboxConfig};
 use serde_json::{Value, json};
 
@@ -40,7 +42,7 @@ fn a_granted_node_gets_the_tag_its_owner_and_its_secrets() {
     let fields = json!({"completionPolicy": {"activeDeadlineSeconds": 1200, "ttlSecondsAfterFinished": 60},
                         "pullPolicy": {"timeoutSeconds": 50, "backoffLimit": 2}});
     let copy = secret("copy", Some("batch"));
-    let scene = Scene::of(node_image("n1", &[])).job_with(job("a", &fields), &[copy.clone()]);
+    let scene = Scene::of(node_image("n1", &[])).job_with(job("a", &fields), slice::from_ref(&copy));
     let after = scene.at(7).want("a", "nginx:1", Want::Grant).after();
     let policy = &tag(&after, "nginx:1").pull_policy;
     let ttl = policy.ttl_seconds_after_finished;
@@ -88,7 +90,7 @@ fn an_owned_tag_with_its_secrets_is_left_alone() {
     let without = Scene::of(node_image("n1", &[entry]));
     for want in [Want::Attach, Want::Grant] {
         let [with, without] = [&with, &without].map(|scene| Scene::of(scene.object.clone()));
-        let with = with.job_with(job("a", &json!({})), std::slice::from_ref(&copy));
+        let with = with.job_with(job("a", &json!({})), slice::from_ref(&copy));
         assert!(with.want("a", "nginx:1", want).is_settled());
         assert!(without.job(job("a", &json!({}))).want("a", "nginx:1", want).is_settled());
     }
@@ -99,7 +101,8 @@ fn an_owned_tag_with_its_secrets_is_left_alone() {
 fn a_missing_secret_is_added_without_another_round() {
     let (one, two) = (secret("one", Some("batch")), secret("two", Some("batch")));
     let entry = entry("nginx:1").of(&["a"]).version(3).secret("one", Some("batch"));
-    let scene = Scene::of(node_image("n1", &[entry.clone()])).job_with(job("a", &json!({})), &[two, one]);
+    let scene =
+        Scene::of(node_image("n1", slice::from_ref(&entry))).job_with(job("a", &json!({})), &[two, one]);
     let after = scene.want("a", "nginx:1", Want::Attach).after();
     assert_eq!(after, node_image("n1", &[entry.secret("two", Some("batch"))]));
 }
@@ -183,7 +186,8 @@ fn a_running_round_asks_the_registry_if_one_of_its_owners_wants_that() {
 fn another_round_asks_the_registry_only_for_those_who_still_want_that() {
     let failed = entry("nginx:1").of(&["a"]).with(&json!({"imagePullPolicy": "Always"})).failed(at(0));
     let policy = |first: ImagePullJob| {
-        let scene = Scene::of(node_image("n1", &[failed.clone()])).job(first).job(job("b", &json!({})));
+        let scene =
+            Scene::of(node_image("n1", slice::from_ref(&failed))).job(first).job(job("b", &json!({})));
         tag(&scene.want("b", "nginx:1", Want::Grant).after(), "nginx:1").image_pull_policy
     };
     assert_eq!(policy(always("a")), ImagePullPolicy::Always);
@@ -273,7 +277,7 @@ fn a_job_brings_its_sandbox_and_leaves_that_of_others() {
 fn a_node_is_asked_again_by_another_round() {
     let failed = entry("nginx:1").of(&["a"]).version(3).failed(at(0));
     for (want, renewed_at) in [(Want::Retry, None), (Want::Renew, Some(at(50)))] {
-        let scene = Scene::of(node_image("n1", &[failed.clone()])).job(job("a", &json!({}))).at(50);
+        let scene = Scene::of(node_image("n1", slice::from_ref(&failed))).job(job("a", &json!({}))).at(50);
         let tag = tag(&scene.want("a", "nginx:1", want).after(), "nginx:1");
         assert_eq!((tag.version, asked_at(&tag)), (4, at(50)));
         assert_eq!(tag.renewed_at.map(|time| time.0), renewed_at);
@@ -313,6 +317,6 @@ fn a_job_that_withdraws_leaves_the_tag_to_others() {
     };
     assert_eq!(after(entry("nginx:1").of(&["a", "b"])), node_image("n1", &[entry("nginx:1").of(&["b"])]));
     let manual = entry("nginx:1").with(&json!({"manual": true}));
-    let expected = node_image("n1", &[manual.clone()]);
+    let expected = node_image("n1", slice::from_ref(&manual));
     assert_eq!(json!(after(manual.of(&["a"]))), json!(expected));
 }

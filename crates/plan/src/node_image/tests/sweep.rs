@@ -87,7 +87,7 @@ fn an_image_stays_with_the_tags_that_it_has_left() {
 #[test]
 fn a_result_expires_when_nobody_counts_it() {
     let entry = entry("nginx:1").succeeded(at(10));
-    let by_hand = Scene::of(node_image("n1", &[entry.clone()]));
+    let by_hand = Scene::of(node_image("n1", std::slice::from_ref(&entry)));
     let of = || Scene::of(node_image("n1", &[entry.clone().of(&["a"])]));
     for scene in [by_hand, of().job(finished(job("a", &json!({})))), of().job(never("a"))] {
         assert!(tags(&scene.at(610).after()).is_empty());
