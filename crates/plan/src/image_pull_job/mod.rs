@@ -139,3 +139,6 @@ pub fn expires_at(job: &ImagePullJob) -> Option<Timestamp> {
 pub fn is_finished(job: &ImagePullJob) -> bool {
     job.status.as_ref().is_some_and(|status| status.completion_time.is_some())
 }
+
+#[cfg(test)]
+mod tests;
