@@ -8,8 +8,9 @@
 //! The leader counts from the moment at which it sent a renewal, the others from the moment at which they saw it. The
 //! first is earlier, so one stops before another begins, whatever their clocks say: the times in a Lease are for people.
 //!
-//! An absent Lease is not a free one, because somebody may have deleted it below its leader. It counts as held for as
-//! long as any other; a free one says that nobody holds it, as does one that was released.
+//! An absent Lease is not a free one, because somebody may have deleted it below its leader. Whoever finds it absent
+//! makes one whose holder is unknown. The leader, if there is one, takes that back; the others wait as for any holder.
+//! A Lease is free at once only if it says that nobody holds it, as an installed and a released one do.
 
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub const DURATION: Duration = Duration::from_secs(15);
 pub const LONGEST_DURATION: Duration = Duration::from_mins(5);
 /// After so long without a good renewal a leader leads no more.
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// Who holds a Lease that was made because there was none.
+pub const UNKNOWN: &str = "unknown";
 /// The longest pause between two looks or renewals.
 pub const RETRY: Duration = Duration::from_secs(2);
 
@@ -50,8 +53,10 @@ pub struct Candidate<'a> {
 /// What a candidate does next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Makes the Lease, and leads if that succeeds.
+    /// Makes the Lease again, and leads on if that succeeds.
     Create(LeaseSpec),
+    /// Makes a Lease whose holder is unknown, and waits.
+    Mark(LeaseSpec),
     /// Replaces exactly the Lease that was seen, and leads if that succeeds.
     Replace(LeaseSpec),
     /// Waits: until this moment somebody else may lead.
@@ -66,18 +71,21 @@ pub enum Verdict {
 /// Settles what a candidate does next.
 pub fn decide(observed: &Observed, candidate: Candidate<'_>, now: Moment) -> Verdict {
     let Candidate { identity, is_leading } = candidate;
-    let until = observed.since.saturating_add(duration(observed.lease.as_ref()));
-    let is_free = until <= now.elapsed;
-    match &observed.lease {
-        None if is_leading || is_free => Verdict::Create(taken(None, identity, now.wall)),
-        None => Verdict::Wait { until },
+    let Some(lease) = &observed.lease else {
+        return if is_leading {
+            Verdict::Create(taken(None, identity, now.wall))
+        } else {
+            Verdict::Mark(taken(None, UNKNOWN, now.wall))
+        };
+    };
+    let until = observed.since.saturating_add(duration(lease));
+    match holder(lease) {
         // Also if this candidate does not know it yet, because the answer to its write was lost.
-        Some(lease) if holder(lease) == Some(identity) => Verdict::Replace(renewed(lease, now.wall)),
-        Some(_) if is_leading => Verdict::Stop,
-        Some(lease) if is_free || holder(lease).is_none() => {
-            Verdict::Replace(taken(Some(lease), identity, now.wall))
-        }
-        Some(_) => Verdict::Wait { until },
+        Some(holder) if holder == identity => Verdict::Replace(renewed(lease, now.wall)),
+        Some(UNKNOWN) if is_leading => Verdict::Replace(taken(Some(lease), identity, now.wall)),
+        _ if is_leading => Verdict::Stop,
+        Some(_) if until > now.elapsed => Verdict::Wait { until },
+        _ => Verdict::Replace(taken(Some(lease), identity, now.wall)),
     }
 }
 
@@ -103,8 +111,8 @@ pub fn holder(lease: &LeaseSpec) -> Option<&str> {
 }
 
 /// How long a Lease is waited for. One that does not say, or says less than ours, is waited for as long as ours.
-fn duration(lease: Option<&LeaseSpec>) -> Duration {
-    let seconds = lease.and_then(|lease| lease.lease_duration_seconds);
+fn duration(lease: &LeaseSpec) -> Duration {
+    let seconds = lease.lease_duration_seconds;
     let written = seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
     written.unwrap_or(DURATION).clamp(DURATION, LONGEST_DURATION)
 }

@@ -124,15 +124,24 @@ fn a_leader_whose_lease_is_anothers_or_nobodys_stops() {
 }
 
 #[test]
-fn an_absent_lease_may_still_have_a_leader() {
-    assert_eq!(decide(&seen(None), WAITING, after(0)), UNTIL);
-    assert_eq!(decide(&seen(None), WAITING, after(14)), UNTIL);
-    assert_eq!(decide(&seen(None), WAITING, after(15)), Verdict::Create(mine(0)));
+fn an_absent_lease_may_still_have_a_leader_and_is_marked_so() {
+    let marked = LeaseSpec { holder_identity: Some(UNKNOWN.to_owned()), ..mine(0) };
+    for seconds in [0, 1000] {
+        assert_eq!(decide(&seen(None), WAITING, after(seconds)), Verdict::Mark(marked.clone()));
+    }
 }
 
 #[test]
-fn a_leader_makes_an_absent_lease_again() {
+fn a_marked_lease_is_waited_for_like_any_other() {
+    let observed = seen(Some(held_by(UNKNOWN)));
+    assert_eq!(decide(&observed, WAITING, after(14)), UNTIL);
+    assert_eq!(decide(&observed, WAITING, after(15)), Verdict::Replace(mine(5)));
+}
+
+#[test]
+fn a_leader_makes_an_absent_lease_again_and_takes_a_marked_one_back() {
     assert_eq!(decide(&seen(None), LEADING, after(0)), Verdict::Create(mine(0)));
+    assert_eq!(decide(&seen(Some(held_by(UNKNOWN))), LEADING, after(0)), Verdict::Replace(mine(5)));
 }
 
 #[test]
