@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::metrics::{Metrics, Written};
 use prewarm_clock::Clock;
 
-mod answer;
+pub mod answer;
 mod image_list_pull_job;
 mod image_pull_job;
 mod node_image;

@@ -8,6 +8,7 @@ mod budget;
 pub mod config;
 mod content;
 mod health;
+pub mod lease;
 mod metrics;
 mod run;
 mod watch;
