@@ -43,3 +43,27 @@ impl Health {
         checks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(health: &Health) -> (Vec<(&'static str, String)>, Option<String>) {
+        (health.checks().failing(), health.checks().remark())
+    }
+
+    #[test]
+    fn a_process_that_stands_by_is_ready_and_says_so() {
+        assert_eq!(says(&Health::default()), (vec![], Some("standby".to_owned())));
+    }
+
+    #[test]
+    fn a_leader_is_ready_once_it_has_read_everything() {
+        let health = Health::default();
+        health.leads();
+        let complaint = "the cluster's objects have not all been read yet".to_owned();
+        assert_eq!(says(&health).0, [("caches", complaint)]);
+        health.clone().synced();
+        assert_eq!(says(&health), (vec![], Some("leader".to_owned())));
+    }
+}

@@ -283,3 +283,6 @@ fn labels(what: Written, result: WriteResult) -> Two {
 fn set(gauge: &Gauge, count: usize) {
     gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
 }
+
+#[cfg(test)]
+mod tests;
