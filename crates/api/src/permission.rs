@@ -37,6 +37,19 @@ pub enum Scope {
     Cluster,
     /// In the namespace of the copied Secrets only.
     ConfigNamespace,
+    /// In the namespace of the programs only.
+    SystemNamespace,
+}
+
+impl Scope {
+    /// The namespace in which it holds, if it is one.
+    pub fn namespace(self) -> Option<&'static str> {
+        match self {
+            Self::Cluster => None,
+            Self::ConfigNamespace => Some(DEFAULT_CONFIG_NAMESPACE),
+            Self::SystemNamespace => Some(SYSTEM_NAMESPACE),
+        }
+    }
 }
 
 /// The agent on each node.
@@ -70,6 +83,78 @@ pub const AGENT: Account = Account {
     ],
 };
 
+/// The controller.
+///
+/// It reads Secrets that jobs name, by name: it may not list the Secrets of a cluster. Only in the config namespace,
+/// where its copies are, it may.
+pub const CONTROLLER: Account = Account {
+    name: "prewarm-controller",
+    permissions: &[
+        Permission { scope: Scope::Cluster, group: "", resource: "nodes", verbs: &["list", "watch"] },
+        // Watched in namespaces with an unfinished job that selects nodes by their pods.
+        Permission { scope: Scope::Cluster, group: "", resource: "pods", verbs: &["list", "watch"] },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "nodeimages",
+            verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        },
+        // Verdicts on nodes that do not answer.
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "nodeimages/status",
+            verbs: &["patch"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "imagepulljobs",
+            verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "imagepulljobs/status",
+            verbs: &["patch"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "imagelistpulljobs",
+            verbs: &["get", "list", "watch", "patch", "delete"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "imagelistpulljobs/status",
+            verbs: &["patch"],
+        },
+        Permission { scope: Scope::Cluster, group: "", resource: "secrets", verbs: &["get"] },
+        Permission {
+            scope: Scope::ConfigNamespace,
+            group: "",
+            resource: "secrets",
+            verbs: &["list", "watch", "create", "patch", "delete"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "events.k8s.io",
+            resource: "events",
+            verbs: &["create", "patch"],
+        },
+        Permission {
+            scope: Scope::SystemNamespace,
+            group: "coordination.k8s.io",
+            resource: "leases",
+            verbs: &["create", "get", "update"],
+        },
+    ],
+};
+
+/// All programs' accounts.
+pub const ACCOUNTS: [Account; 2] = [AGENT, CONTROLLER];
+
 impl Account {
     /// The objects that give the account its permissions, in the order in which they are applied.
     pub fn objects(&self) -> Vec<Value> {
@@ -88,8 +173,7 @@ impl Account {
             }
             object
         };
-        let config = Some(DEFAULT_CONFIG_NAMESPACE);
-        vec![
+        let mut objects = vec![
             // Whatever mounts a host's directory needs the privileged level; what else is unusual is told.
             namespace(
                 SYSTEM_NAMESPACE,
@@ -97,11 +181,19 @@ impl Account {
             ),
             namespace(DEFAULT_CONFIG_NAMESPACE, &[]),
             object("ServiceAccount", Some(SYSTEM_NAMESPACE), json!({"automountServiceAccountToken": false})),
-            object("ClusterRole", None, json!({"rules": self.rules(Scope::Cluster)})),
-            object("ClusterRoleBinding", None, json!({"roleRef": role("ClusterRole"), "subjects": subjects})),
-            object("Role", config, json!({"rules": self.rules(Scope::ConfigNamespace)})),
-            object("RoleBinding", config, json!({"roleRef": role("Role"), "subjects": subjects})),
-        ]
+        ];
+        for scope in [Scope::Cluster, Scope::ConfigNamespace, Scope::SystemNamespace] {
+            let rules = self.rules(scope);
+            if rules.is_empty() {
+                continue;
+            }
+            let (namespace, kind) =
+                (scope.namespace(), if scope == Scope::Cluster { "ClusterRole" } else { "Role" });
+            objects.push(object(kind, namespace, json!({"rules": rules})));
+            let binding = json!({"roleRef": role(kind), "subjects": subjects});
+            objects.push(object(&format!("{kind}Binding"), namespace, binding));
+        }
+        objects
     }
 
     /// The objects as one file of YAML, the same bytes every time.
@@ -145,8 +237,8 @@ mod tests {
     #[test]
     fn no_account_has_a_permission_that_leads_to_others() {
         let dangerous = ["*", "escalate", "bind", "impersonate", "deletecollection"];
-        for permission in AGENT.permissions {
-            let Permission { resource, verbs, group, .. } = permission;
+        for permission in ACCOUNTS.iter().flat_map(|account| account.permissions) {
+            let Permission { resource, verbs, group, scope } = permission;
             assert!(
                 *group != "*"
                     && !resource.contains('*')
@@ -156,7 +248,11 @@ mod tests {
                 ["pods/exec", "nodes/proxy", "serviceaccounts/token", "certificatesigningrequests/approval"];
             assert!(!forbidden.contains(resource), "{resource}");
             let reads_all = verbs.contains(&"list") || verbs.contains(&"watch");
-            assert!(*resource != "secrets" || !reads_all, "Secrets are read by name only");
+            let is_ours = *scope == Scope::ConfigNamespace;
+            assert!(
+                *resource != "secrets" || !reads_all || is_ours,
+                "Secrets of others are read by name only"
+            );
         }
     }
 }

@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 use crate::install;
 
-/// Starts a server and applies the definitions, the role, the policy and the DaemonSet.
+/// Starts a server and applies the definitions, the roles, the policy and the programs.
 pub async fn start() -> anyhow::Result<ApiServer> {
     let server = ApiServer::start().await?;
     install::definitions(&server.client()?, crd::all()).await?;
-    for file in ["rbac/agent.yaml", "policies/agent-own-node.yaml", "agent.yaml"] {
+    for file in ["rbac", "policies", "agent.yaml", "controller.yaml"] {
         let path = deploy().join(file);
         server.kubectl(["apply", "--validate=strict", "-f", &path.to_string_lossy()]).await?;
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use anyhow::ensure;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, ServiceAccount};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
-use prewarm_api::permission::{AGENT, SYSTEM_NAMESPACE, Scope};
+use prewarm_api::permission::{AGENT, Account, CONTROLLER, SYSTEM_NAMESPACE};
 use serde_json::json;
 
 use crate::cluster::{self, refusal};
@@ -43,6 +43,14 @@ const AT_ONCE: usize = 32;
 type Right = (&'static str, String, String, &'static str);
 
 pub async fn the_agent_may_do_what_the_table_says_and_nothing_else() -> anyhow::Result<()> {
+    may_do_what_the_table_says_and_nothing_else(AGENT).await
+}
+
+pub async fn the_controller_may_do_what_the_table_says_and_nothing_else() -> anyhow::Result<()> {
+    may_do_what_the_table_says_and_nothing_else(CONTROLLER).await
+}
+
+async fn may_do_what_the_table_says_and_nothing_else(account: Account) -> anyhow::Result<()> {
     let server = cluster::start().await?;
     let client = server.client()?;
     let resources = resources(&client).await?;
@@ -55,23 +63,23 @@ pub async fn the_agent_may_do_what_the_table_says_and_nothing_else() -> anyhow::
         resources.iter().flat_map(of).collect::<Vec<_>>()
     });
     let granted: BTreeSet<Right> = stream::iter(questions)
-        .map(|right| is_granted(&client, right))
+        .map(|right| is_granted(&client, &account, right))
         .buffer_unordered(AT_ONCE)
         .try_filter_map(async |(right, granted)| Ok(granted.then_some(right)))
         .try_collect()
         .await?;
-    let expected = expected(&namespaces);
+    let expected = expected(&account, &namespaces);
     let (surplus, missing): (Vec<_>, Vec<_>) =
         (granted.difference(&expected).collect(), expected.difference(&granted).collect());
     ensure!(surplus.is_empty() && missing.is_empty(), "too much: {surplus:?}; missing: {missing:?}");
     Ok(())
 }
 
-fn expected(namespaces: &[&'static str]) -> BTreeSet<Right> {
+fn expected(account: &Account, namespaces: &[&'static str]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
     for namespace in namespaces {
-        for permission in AGENT.permissions {
-            if permission.scope == Scope::Cluster || *namespace == DEFAULT_CONFIG_NAMESPACE {
+        for permission in account.permissions {
+            if permission.scope.namespace().is_none_or(|held| held == *namespace) {
                 let right = |verb: &&'static str| {
                     (*namespace, permission.group.to_owned(), permission.resource.to_owned(), *verb)
                 };
@@ -98,12 +106,12 @@ async fn resources(client: &Client) -> anyhow::Result<BTreeSet<(String, String)>
     Ok(found)
 }
 
-async fn is_granted(client: &Client, right: Right) -> anyhow::Result<(Right, bool)> {
+async fn is_granted(client: &Client, account: &Account, right: Right) -> anyhow::Result<(Right, bool)> {
     let (namespace, group, resource, verb) = &right;
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let review = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
-            user: Some(AGENT.user()),
+            user: Some(account.user()),
             groups: Some(
                 [
                     "system:serviceaccounts",
@@ -169,5 +177,26 @@ pub async fn the_daemon_set_is_taken_with_its_settings() -> anyhow::Result<()> {
     let host_paths =
         pod["volumes"].as_array().into_iter().flatten().filter(|volume| !volume["hostPath"].is_null());
     ensure!(host_paths.count() == 1, "the socket's directory is all of the host that the agent sees");
+    Ok(())
+}
+
+/// The whole pod is what the level "restricted" asks for, and the server says so by taking it there.
+pub async fn the_deployment_is_taken_where_only_restricted_pods_are() -> anyhow::Result<()> {
+    let server = cluster::start().await?;
+    let client = server.client()?;
+    let deployment =
+        Api::<Deployment>::namespaced(client.clone(), SYSTEM_NAMESPACE).get(CONTROLLER.name).await?;
+    let spec = deployment.spec.unwrap_or_default();
+    ensure!(spec.replicas == Some(2), "one leads, one stands by");
+    let restricted = json!({"metadata": {
+        "name": "restricted", "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+    }});
+    cluster::create(&Api::<Namespace>::all(client.clone()), restricted).await?;
+    let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "restricted");
+    cluster::create(&accounts, json!({"metadata": {"name": CONTROLLER.name}})).await?;
+    let mut pod = json!({"metadata": {"name": "controller"}, "spec": spec.template.spec});
+    // The server has this class, but keeps it for its own namespaces.
+    pod["spec"].as_object_mut().map(|pod| pod.remove("priorityClassName"));
+    cluster::create(&Api::<Pod>::namespaced(client, "restricted"), pod).await?;
     Ok(())
 }
