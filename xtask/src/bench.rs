@@ -14,7 +14,7 @@ struct Bench {
 }
 
 /// Each is a bench target of its name.
-const BENCHES: [Bench; 3] = [
+const BENCHES: [Bench; 4] = [
     Bench {
         name: "admission",
         package: "prewarm-api",
@@ -28,6 +28,12 @@ const BENCHES: [Bench; 3] = [
         is_real: true,
     },
     Bench {
+        name: "controller",
+        package: "prewarm",
+        shows: "how fast the controller is and what it costs; --embedded or --real for a part",
+        is_real: true,
+    },
+    Bench {
         name: "embedded",
         package: "prewarm-embedded",
         shows: "how much the embedded API carries",
@@ -35,16 +41,18 @@ const BENCHES: [Bench; 3] = [
     },
 ];
 
-/// Runs one benchmark in a release build.
-pub fn run(name: &str) -> Result<()> {
+/// Runs one benchmark in a release build, with these flags of its own.
+pub fn run(name: &str, flags: &[&str]) -> Result<()> {
     let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) else {
         bail!("there is no benchmark {name:?}; there are:\n{}", list());
     };
-    if bench.is_real {
+    if bench.is_real && !flags.contains(&"--embedded") {
         crate::tools::run().context("this benchmark needs the programs of the real cluster")?;
     }
     let status = Command::new("cargo")
         .args(["bench", "--quiet", "--package", bench.package, "--bench", bench.name])
+        .arg("--")
+        .args(flags)
         .status()
         .context("starting cargo")?;
     if !status.success() {

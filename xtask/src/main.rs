@@ -18,7 +18,7 @@ usage: cargo xtask <task>
   gen            writes the generated files: deploy/crds
   check          fails if a generated file is out of date
   bench <name>   measures, prints one JSON line per figure and fails if a bar is missed:
-                 admission, embedded
+                 admission, agent, controller, embedded
   tools          builds the programs of the real cluster into a per-user cache, once
 ";
 
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         ["test", "--fast"] => return test::run(test::Scope::WithoutRealCluster),
         ["gen"] => generate::write(root()),
         ["check"] => generate::check(root()),
-        ["bench", name] => bench::run(name),
+        ["bench", name, flags @ ..] => bench::run(name, flags),
         ["tools"] => tools::run(),
         _ => {
             eprint!("{USAGE}");
