@@ -99,7 +99,10 @@ impl Ledger {
     pub fn hear_source(&mut self, key: &SourceKey, state: Option<SourceState>, now: Timestamp, jitter: f64) {
         let Some(source) = self.sources.get_mut(key) else { return };
         source.is_reading = false;
-        source.read_at = Some(now);
+        if source.read_at.replace(now).is_none() {
+            let waiting = source.claimants.iter().filter_map(|job| self.job_uids.get(job).cloned());
+            self.dirty.extend(waiting.map(Target::Job));
+        }
         match state {
             Some(state) => {
                 source.state = state;
@@ -227,6 +230,13 @@ impl Ledger {
             self.dirty.insert(Target::Job(uid.clone()));
             self.restand_nodes(uid);
         }
+    }
+
+    /// Whether a Secret of a job was not looked at yet. Until then nothing is said about it: a controller that starts
+    /// anew would say that it waits, and take that back at once.
+    pub(super) fn awaits_first_read(&self, job: &Job) -> bool {
+        let mut sources = job.sources().into_iter().filter_map(|key| self.sources.get(&key));
+        job.secrets_wait.is_some() && sources.any(|source| source.read_at.is_none())
     }
 
     /// Whether no copy lists a job, so that it may go (kruise R57, R62).

@@ -21,7 +21,7 @@ use crate::image_pull_job::standing::{Need, needed};
 use crate::image_pull_job::{self, Hold, Observed, expires_at};
 use crate::node_image::{self, Action, earliest};
 use crate::selection::Selection;
-use crate::stamp::{after, stamp};
+use crate::stamp::after;
 
 /// So long a child waits until the other children of its list are there, so that a node is told of all images at once.
 pub const SIBLING_PATIENCE: Duration = Duration::from_secs(5);
@@ -138,6 +138,7 @@ impl Ledger {
         wake_at: &mut Option<Timestamp>,
         commands: &mut Vec<Command>,
     ) {
+        let is_blind = self.jobs.get(uid).is_some_and(|job| self.awaits_first_read(job));
         let Some(job) = self.jobs.get_mut(uid) else { return };
         let Some(roll) = job.roll.take() else { return };
         let report = image_pull_job::report(&observe(job, hold, now), &roll);
@@ -148,7 +149,7 @@ impl Ledger {
             return;
         }
         let write = if has_finalizer(&job.object.metadata) {
-            report.status.map(|status| {
+            report.status.filter(|_| !is_blind).map(|status| {
                 job.written_at = Some(now);
                 self.tellings.extend(news(job, &status));
                 Write::Status(guarded(&job.object.metadata, replace_status(json!(status))))
@@ -207,7 +208,7 @@ impl Ledger {
             wake_at = node.attempts.pause_ends();
         } else {
             let always_ttl = self.settings.always_ttl;
-            let observed = node_image::Observed { name, node, jobs: &world, now: stamp(now), always_ttl };
+            let observed = node_image::Observed { name, node, jobs: &world, now, always_ttl };
             let decision = node_image::decide(&observed);
             wake_at = earliest(wake_at, decision.wake_at);
             if let Some(action) = decision.action {

@@ -53,6 +53,7 @@ async fn play(scenario: &Scenario, victim: Victim, faults: Faults) -> (End, u64)
             cluster.start_controller();
         }
     }
+    known(&cluster).await;
     (scenario.play)(&mut cluster).await;
     tokio::time::sleep(ECHOES).await;
     let end = End::of(&cluster).await;
@@ -70,6 +71,13 @@ async fn play(scenario: &Scenario, victim: Victim, faults: Faults) -> (End, u64)
         cluster.faults.journal()
     );
     (end, faults.writes())
+}
+
+/// Waits until every node is known to jobs: a job that ends before has fewer nodes, and rightly so.
+async fn known(cluster: &Cluster) {
+    for node in cluster.nodes.keys() {
+        cluster.node_image_within(600, node, |image| image.is_some()).await;
+    }
 }
 
 /// Plays a scenario with a fault at each write of the victim, and compares the ends.
@@ -174,6 +182,7 @@ async fn play_on(scenario: &Scenario, options: Options, faults: Faults) -> (End,
     }
     cluster.add_nodes(scenario.nodes).await;
     cluster.start_controller_that_dies(&faults);
+    known(&cluster).await;
     (scenario.play)(&mut cluster).await;
     tokio::time::sleep(ECHOES).await;
     (End::of(&cluster).await, faults.writes())

@@ -180,10 +180,10 @@ async fn a_list_goes_on_where_it_was() {
 async fn versions_go_on_and_the_daily_pull_comes_when_it_is_due() {
     let mut cluster = left_behind().await;
     take_over(&mut cluster).await;
-    // The results are of half past seven, and it is eight: their day ends in 23 and a half hours.
-    cluster.pass(23 * 3600 + 1500).await;
+    // The results are of half past nine of the day before, and it is eight.
+    cluster.pass(5400 - 120).await;
     assert_eq!(tag(&cluster, "node-1", "redis:7").await.unwrap().version, 7);
-    cluster.pass(1200).await;
+    cluster.pass(300).await;
     let next = tag(&cluster, "node-1", "redis:7").await.unwrap();
     assert_eq!(next.version, 8);
     let owner = &next.owner_references.unwrap()[0];
