@@ -58,6 +58,11 @@ pub struct Place {
     pub name: String,
 }
 
+/// An identity for a process of this name, which no other process has or had.
+pub fn identity(name: &str) -> String {
+    format!("{name}_{:016x}", rand::random::<u64>())
+}
+
 /// Why a process leads no more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
@@ -88,7 +93,8 @@ enum Step {
 }
 
 impl Lease {
-    /// A candidate that holds nothing yet. No other process may have had its identity, nor this one in an earlier life.
+    /// A candidate that holds nothing yet. Its [`identity`] must be its own: no process had it before, not even in the
+    /// same pod.
     /// The client should not be one that makes requests wait for others: a late renewal is a lost Lease.
     pub fn new(
         client: Client,

@@ -1,0 +1,36 @@
+//! A controller's whole life: it waits for the Lease, leads while it holds it, and gives it back.
+
+use std::pin::pin;
+
+use crate::lease::{Lease, Loss};
+use crate::run::{Controller, lead};
+
+/// Runs until `stop` ends, and leads whenever the Lease says so; without a Lease, from the start.
+///
+/// After a loss the process has to end: some of its writes may still be under way, and another leads soon.
+pub async fn run(
+    controller: Controller,
+    lease: Option<Lease>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Loss> {
+    let Some(lease) = lease else {
+        controller.metrics.leads(true);
+        controller.health.leads();
+        lead(controller, stop).await;
+        return Ok(());
+    };
+    let mut stop = pin!(stop);
+    tokio::select! {
+        () = &mut stop => {}
+        () = lease.acquire() => {
+            controller.health.leads();
+            tokio::select! {
+                // It is held on to while a stopping controller ends what is under way.
+                loss = lease.hold() => return Err(loss),
+                () = lead(controller, &mut stop) => {}
+            }
+        }
+    }
+    lease.release().await;
+    Ok(())
+}

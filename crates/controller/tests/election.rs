@@ -1,0 +1,157 @@
+//! Whole controllers that share a Lease: one works, the other stands by, and goes on when it is gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::PostParams;
+use prewarm_api::kruise::NodeImage;
+use prewarm_clock::{Clock, TokioClock};
+use prewarm_controller::config::Config;
+use prewarm_controller::lease::{Lease, Loss, Place, identity};
+use prewarm_controller::{Controller, Health, Metrics, run, teller};
+use prewarm_embedded::faults::{FaultPlan, Faults, Rates};
+use prewarm_embedded::{Options, Server};
+use prewarm_process::event::events;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+struct Cluster {
+    server: Server,
+    clock: Arc<dyn Clock>,
+}
+
+struct Process {
+    faults: Faults,
+    health: Health,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), Loss>>,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let clock = Arc::new(TokioClock::starting_at("2030-01-01T00:00:00Z".parse().unwrap()));
+        let server = Server::new(clock.clone(), Options::default());
+        for definition in prewarm_api::crd::all() {
+            server.install(&serde_json::to_value(definition).unwrap()).unwrap();
+        }
+        for name in ["prewarm-system", "kruise-daemon-config"] {
+            let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+            server.install(&namespace).unwrap();
+        }
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "name": "prewarm-controller", "namespace": "prewarm-system" },
+        });
+        server.install(&lease).unwrap();
+        Self { server, clock }
+    }
+
+    fn start(&self, name: &str) -> Process {
+        self.start_on(name, Faults::none())
+    }
+
+    fn start_on(&self, name: &str, faults: Faults) -> Process {
+        let (client, clock, metrics) = (faults.client(&self.server), self.clock.clone(), Metrics::new());
+        let health = Health::default();
+        let place = Place { namespace: "prewarm-system".to_owned(), name: "prewarm-controller".to_owned() };
+        let lease = Lease::new(client.clone(), place, identity(name), clock.clone(), metrics.clone());
+        let (events, writer) = events(client.clone(), teller(name), clock.clone(), Arc::new(metrics.clone()));
+        tokio::spawn(writer.run());
+        let config = Config::default();
+        let controller = Controller { config, client, clock, metrics, events, health: health.clone() };
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(run(controller, Some(lease), async move { drop(stopped.await) }));
+        Process { faults, health, stop, task }
+    }
+
+    /// Makes a node, and waits for its NodeImage; after how many seconds it came.
+    async fn add_node(&self, name: &str) -> f64 {
+        let ready = json!({ "type": "Ready", "status": "True", "lastHeartbeatTime": null });
+        let node = json!({ "metadata": { "name": name }, "status": { "conditions": [ready] } });
+        let node: Node = serde_json::from_value(node).unwrap();
+        let client = self.server.client();
+        Api::all(client.clone()).create(&PostParams::default(), &node).await.unwrap();
+        let began = Instant::now();
+        while Api::<NodeImage>::all(client.clone()).get_opt(name).await.unwrap().is_none() {
+            assert!(began.elapsed() < Duration::from_mins(2), "no NodeImage for {name}");
+            pass(0.1).await;
+        }
+        began.elapsed().as_secs_f64()
+    }
+}
+
+async fn pass(seconds: f64) {
+    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_stands_by_reads_the_lease_and_nothing_else() {
+    let cluster = Cluster::new();
+    let leader = cluster.start("a");
+    pass(1.0).await;
+    let other = cluster.start("b");
+    cluster.add_node("node-1").await;
+    pass(60.0).await;
+    assert_eq!(leader.health.checks().remark().as_deref(), Some("leader"));
+    assert_eq!(other.health.checks().remark().as_deref(), Some("standby"));
+    assert_eq!(other.health.checks().failing(), []);
+    let asked = other.faults.journal();
+    assert!(asked.iter().all(|entry| entry.path.contains("/leases/") && !entry.verb.is_write()), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_goes_on_within_twenty_seconds_of_a_crash() {
+    let cluster = Cluster::new();
+    let leader = cluster.start("a");
+    pass(1.0).await;
+    let _other = cluster.start("b");
+    assert!(cluster.add_node("node-1").await < 2.0);
+    leader.task.abort();
+    drop(leader.task.await);
+    let waited = cluster.add_node("node-2").await;
+    assert!((12.0..20.0).contains(&waited), "{waited}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_goes_on_within_moments_of_a_stop() {
+    let cluster = Cluster::new();
+    let leader = cluster.start("a");
+    pass(1.0).await;
+    let _other = cluster.start("b");
+    cluster.add_node("node-1").await;
+    drop(leader.stop);
+    assert_eq!(leader.task.await.unwrap(), Ok(()));
+    let waited = cluster.add_node("node-2").await;
+    assert!(waited < 3.0, "{waited}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_told_to_stop_while_it_stands_by_stops() {
+    let cluster = Cluster::new();
+    let _leader = cluster.start("a");
+    pass(1.0).await;
+    let other = cluster.start("b");
+    pass(5.0).await;
+    drop(other.stop);
+    assert_eq!(other.task.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_loses_the_lease_ends_and_writes_nothing_more() {
+    let cluster = Cluster::new();
+    let away = Rates { refused: 1.0, ..Rates::default() };
+    let plan = FaultPlan::always(away).quiet(Duration::ZERO..Duration::from_secs(10));
+    let leader = cluster.start_on("a", Faults::new(plan, 0));
+    pass(1.0).await;
+    let _other = cluster.start("b");
+    cluster.add_node("node-1").await;
+    assert_eq!(leader.task.await.unwrap(), Err(Loss::Expired));
+    let asked = leader.faults.journal().len();
+    cluster.add_node("node-2").await;
+    pass(60.0).await;
+    assert_eq!(leader.faults.journal().len(), asked);
+}
