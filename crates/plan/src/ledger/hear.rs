@@ -151,7 +151,7 @@ impl Ledger {
             self.forget_child(&list, &held);
         }
         self.timers.set(Target::Job(held.clone()), None);
-        self.gone.insert(held);
+        self.left.insert(held);
     }
 
     /// Takes a job out of the unfinished ones of its image.
@@ -177,9 +177,13 @@ impl Ledger {
 
     /// A job is over: its nodes look whether they still need what it wanted.
     fn dismiss(&mut self, uid: &Arc<str>) {
-        let Some(roll) = self.jobs.get_mut(uid).and_then(|job| job.roll.take()) else { return };
-        let nodes: Vec<Arc<str>> = roll.nodes().cloned().collect();
-        self.dirty.extend(nodes.into_iter().map(Target::Node));
+        let Some(job) = self.jobs.get_mut(uid) else { return };
+        let Some(roll) = job.roll.take() else { return };
+        // A job that was edited may have entries of another image on nodes that it no longer selects.
+        if job.object.metadata.generation != Some(1) {
+            self.left.insert(uid.clone());
+        }
+        self.dirty.extend(roll.nodes().cloned().map(Target::Node));
     }
 
     /// Fills a job's roll.

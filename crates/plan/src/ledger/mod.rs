@@ -80,8 +80,8 @@ pub struct Ledger {
     sources: BTreeMap<SourceKey, Source>,
     dirty: BTreeSet<Target>,
     timers: Timers<Target>,
-    /// Jobs that are gone and whose entries have to be found.
-    gone: BTreeSet<Arc<str>>,
+    /// Jobs that are gone or over and whose entries have to be found.
+    left: BTreeSet<Arc<str>>,
     tellings: Vec<Telling>,
     passes: Passes,
 }
@@ -141,7 +141,7 @@ impl Ledger {
 
     /// Whether something has changed since the last turn.
     pub fn has_news(&self) -> bool {
-        !self.dirty.is_empty() || !self.gone.is_empty()
+        !self.dirty.is_empty() || !self.left.is_empty()
     }
 
     /// The namespaces whose pods have to be watched.

@@ -125,9 +125,20 @@ impl Node {
         self.image.as_ref().filter(|image| !image.is_terminating)
     }
 
-    /// What a job wants of it.
+    /// What a job wants of it and has not got.
     pub fn intent(&self, key: &Key, uid: &str) -> Option<&Intent> {
-        self.intents.get(key)?.get(uid)
+        self.intents.get(key)?.get(uid).filter(|intent| !self.is_done(key, uid, intent))
+    }
+
+    /// Whether the NodeImage is as a job wants it, or has become another.
+    fn is_done(&self, key: &Key, uid: &str, intent: &Intent) -> bool {
+        let tag = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag);
+        let is_owned = tag.is_some_and(|tag| tag.is_owned_by(uid));
+        match intent.want {
+            Want::Grant => is_owned,
+            Want::Withdraw | Want::Attach => !is_owned,
+            Want::Retry | Want::Renew => !is_owned || tag.map(|tag| tag.version) > intent.version,
+        }
     }
 
     /// Why an entry cannot be written.
@@ -164,14 +175,7 @@ impl Node {
         is_wanted: impl Fn(&Self, &Key, &str, &Intent) -> bool,
     ) -> Vec<Arc<str>> {
         self.retain_intents(|node, key, uid, intent| {
-            let tag = node.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag);
-            let is_owned = tag.is_some_and(|tag| tag.is_owned_by(uid));
-            let is_done = match intent.want {
-                Want::Grant => is_owned,
-                Want::Withdraw | Want::Attach => !is_owned,
-                Want::Retry | Want::Renew => !is_owned || tag.map(|tag| tag.version) > intent.version,
-            };
-            !is_done && (intent.is_under_way || is_wanted(node, key, uid, intent))
+            !node.is_done(key, uid, intent) && (intent.is_under_way || is_wanted(node, key, uid, intent))
         })
     }
 

@@ -32,7 +32,7 @@ impl Ledger {
         while let Some(target) = self.timers.take_due(now) {
             self.soil(target);
         }
-        self.find_orphans();
+        self.find_left_entries();
         let mut commands = Vec::new();
         while let Some(target) = self.dirty.pop_first() {
             match target {
@@ -46,17 +46,17 @@ impl Ledger {
         commands
     }
 
-    /// Finds the entries of jobs that are gone (kruise R58): one look at all nodes for all of these jobs.
-    fn find_orphans(&mut self) {
-        if self.gone.is_empty() {
+    /// Finds the entries of jobs that are gone or over (kruise R58): one look at all nodes for all of these jobs.
+    fn find_left_entries(&mut self) {
+        if self.left.is_empty() {
             return;
         }
-        let gone = std::mem::take(&mut self.gone);
+        let left = std::mem::take(&mut self.left);
         for (name, node) in &self.nodes {
             let tags =
                 node.image.iter().flat_map(|image| image.images.values()).flat_map(|image| &image.tags);
             let mut owners = tags.flat_map(|tag| tag.owners.iter()).filter_map(|owner| owner.uid.as_deref());
-            if owners.any(|uid| gone.contains(uid)) {
+            if owners.any(|uid| left.contains(uid)) {
                 self.dirty.insert(Target::Node(name.clone()));
             }
         }

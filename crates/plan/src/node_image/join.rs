@@ -13,6 +13,7 @@ use crate::ledger::node::{Intent, Want};
 use crate::ledger::record::{ImageRecord, TagRecord};
 use crate::node::task::Key;
 use crate::pull_policy::{longest, tag_policy};
+use crate::stamp::stamp;
 
 /// What jobs want of one tag.
 pub type Wanted<'a> = (&'a str, &'a BTreeMap<Arc<str>, Intent>);
@@ -31,26 +32,24 @@ pub fn image(
         tidied.unwrap_or_else(|| ImageRecord { secrets: Arc::new([]), sandbox: None, tags: vec![] });
     for (tag, intents) in wanted {
         let key = Key { name: name.to_owned(), tag: (*tag).to_owned() };
-        for (uid, intent) in *intents {
-            match (intent.want, observed.jobs.job(uid)) {
-                (Want::Withdraw, _) => withdraw(&mut image, tag, uid),
-                (_, None) => {}
-                (want, Some(job)) => carry_out(observed, &mut image, &key, &job, want, intent),
+        let is_withdrawal = |(_, intent): &(_, &Intent)| intent.want == Want::Withdraw;
+        let (withdrawals, others): (Vec<_>, Vec<_>) = intents.iter().partition(is_withdrawal);
+        for (uid, intent) in others {
+            if let Some(job) = observed.jobs.job(uid) {
+                carry_out(observed, &mut image, &key, &job, intent);
             }
+        }
+        // Last, so that a tag goes from one job to another as it is.
+        for (uid, _) in withdrawals {
+            withdraw(&mut image, tag, uid);
         }
     }
     image.tags.sort_by(|one, other| one.tag.cmp(&other.tag));
     (!image.tags.is_empty()).then_some(image)
 }
 
-fn carry_out(
-    observed: &Observed,
-    image: &mut ImageRecord,
-    key: &Key,
-    job: &Job,
-    want: Want,
-    intent: &Intent,
-) {
+fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &Key, job: &Job, intent: &Intent) {
+    let want = intent.want;
     add_secrets(image, job.secrets);
     let uid = job.reference.uid.clone().unwrap_or_default();
     let is_others =
@@ -60,7 +59,7 @@ fn carry_out(
         image.sandbox = job.spec.sandbox_config.clone().map(Arc::new);
     }
     match image.tags.iter_mut().find(|tag| *tag.tag == *key.tag) {
-        Some(tag) if tag.is_owned_by(&uid) => again(observed, tag, want, intent),
+        Some(tag) if tag.is_owned_by(&uid) => again(observed, tag, intent),
         Some(tag) if want == Want::Grant => join(observed, tag, job),
         None if want == Want::Grant => image.tags.push(begin(observed, key, job)),
         Some(_) | None => {}
@@ -68,10 +67,11 @@ fn carry_out(
 }
 
 /// The job has the tag and wants it pulled once more. Whoever has done that already is not outdone.
-fn again(observed: &Observed, tag: &mut TagRecord, want: Want, intent: &Intent) {
+fn again(observed: &Observed, tag: &mut TagRecord, intent: &Intent) {
+    let want = intent.want;
     if want.is_pull() && want != Want::Grant && Some(tag.version) == intent.version {
         bump(observed, tag);
-        tag.renewed_at = (want == Want::Renew).then_some(observed.now).or(tag.renewed_at);
+        tag.renewed_at = (want == Want::Renew).then(|| stamp(observed.now)).or(tag.renewed_at);
     }
 }
 
@@ -104,7 +104,7 @@ fn owners_ask_always(observed: &Observed, tag: &TagRecord) -> bool {
 
 fn bump(observed: &Observed, tag: &mut TagRecord) {
     tag.version += 1;
-    tag.created_at = Some(observed.now);
+    tag.created_at = Some(stamp(observed.now));
 }
 
 /// Nobody has the tag: it begins after the version that the node last reported for it (kruise R53).
@@ -116,7 +116,7 @@ fn begin(observed: &Observed, key: &Key, job: &Job) -> TagRecord {
     let reported = in_spec.or_else(|| image.and_then(|image| image.leftover(key)));
     TagRecord {
         tag: key.tag.as_str().into(),
-        created_at: Some(observed.now),
+        created_at: Some(stamp(observed.now)),
         policy: policy(observed, job),
         owners: Arc::new([job.reference.clone()]),
         version: reported.map_or(0, |version| version.saturating_add(1)),

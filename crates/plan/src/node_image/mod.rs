@@ -30,7 +30,7 @@ pub struct Observed<'a> {
     pub node: &'a Node,
     /// The jobs of the cluster.
     pub jobs: &'a dyn Jobs,
-    /// The time, without fractions of a second where it is written.
+    /// The time.
     pub now: Timestamp,
     /// What is added to the TTL of a job that ends (`--default-ttlseconds-for-always-nodeimage`).
     pub always_ttl: i32,

@@ -13,7 +13,7 @@ use prewarm_api::reference_object::ObjectReference;
 use super::earliest;
 use crate::ledger::record::{NodeImageRecord, TagRecord};
 use crate::node::task::Key;
-use crate::stamp::after;
+use crate::stamp::{after, stamp};
 
 /// So long a node may take to answer, and so long beyond a task's deadline (kruise R16, R17).
 pub const PATIENCE: Duration = Duration::from_mins(10);
@@ -113,7 +113,7 @@ fn failed(verdict: &Verdict, old: Option<&ImageTagStatus>, now: Timestamp) -> Op
         phase: PullPhase::Failed,
         version: verdict.version,
         start_time: same.and_then(|old| old.start_time.clone()),
-        completion_time: Some(Time(now)),
+        completion_time: Some(Time(stamp(now))),
         message: Some(verdict.message.to_owned()),
         ..ImageTagStatus::default()
     })

@@ -10,6 +10,7 @@ use prewarm_api::reference_object::ObjectReference;
 
 use super::{Jobs, Observed, earliest};
 use crate::ledger::record::{ImageRecord, TagRecord};
+use crate::stamp::stamp;
 
 /// The image without what is over, and when to look again. `None` if nothing is left of it.
 pub fn image(observed: &Observed, old: &ImageRecord) -> (Option<ImageRecord>, Option<Timestamp>) {
@@ -23,7 +24,7 @@ pub fn image(observed: &Observed, old: &ImageRecord) -> (Option<ImageRecord>, Op
             Expiry::Never => {}
         }
         // Without a beginning, neither silence nor age can be judged (kruise R11; stamped, not removed).
-        tags.push(TagRecord { created_at: tag.created_at.or(Some(observed.now)), ..tag });
+        tags.push(TagRecord { created_at: tag.created_at.or_else(|| Some(stamp(observed.now))), ..tag });
     }
     // An entry that a person left empty stays; one that became empty here goes.
     if tags.is_empty() && !old.tags.is_empty() {

@@ -10,6 +10,7 @@ use prewarm_api::kruise::{
 };
 use prewarm_plan::ledger::{Command, Ledger, Outcome, Settings, Telling};
 use prewarm_plan::node::task::Key;
+use prewarm_plan::stamp::stamp;
 
 use super::build::{at, job_key, key};
 use super::store::{Store, WATCHES};
@@ -320,8 +321,8 @@ fn answer(
         tag: tag.tag.clone(),
         phase,
         version: tag.version,
-        start_time: (phase != PullPhase::Waiting).then(|| begun.unwrap_or(Time(now))),
-        completion_time: is_over(phase).then_some(Time(now)),
+        start_time: (phase != PullPhase::Waiting).then(|| begun.unwrap_or(Time(stamp(now)))),
+        completion_time: is_over(phase).then(|| Time(stamp(now))),
         ..ImageTagStatus::default()
     }
 }

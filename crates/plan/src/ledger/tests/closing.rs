@@ -71,6 +71,24 @@ fn editing_a_finished_job_does_nothing() {
     assert_eq!(world.settle(), 0);
 }
 
+/// kruise R55: the old tag is kept while the job runs, and its time begins with the end of the job.
+#[test]
+fn entries_of_an_image_that_a_job_no_longer_pulls_end_with_it() {
+    let mut world = World::default();
+    world.store.put_node(labelled("n1", &[("pool", "gpu")]));
+    world.settle();
+    let selector = json!({"matchLabels": {"pool": "gpu"}});
+    world.create(job("a", &json!({"selector": selector, "parallelism": 1}))).settle();
+    world.report("n1", "nginx:1", PullPhase::Pulling);
+    edit(&mut world, "a", &json!({"image": "nginx:2", "parallelism": 0}));
+    world.settle();
+    world.report("n1", "nginx:1", PullPhase::Succeeded);
+    world.store.put_node(node("n1"));
+    world.pass(seconds(4000));
+    assert!(world.status("a").completion_time.is_some());
+    assert!(world.tag("n1", "nginx:1").is_none());
+}
+
 /// kruise R58, W31: there is no config namespace in this world.
 #[test]
 fn a_job_can_be_deleted_at_any_time_and_its_entries_go() {

@@ -320,3 +320,13 @@ fn a_job_that_withdraws_leaves_the_tag_to_others() {
     let expected = node_image("n1", slice::from_ref(&manual));
     assert_eq!(json!(after(manual.of(&["a"]))), json!(expected));
 }
+
+/// kruise W3
+#[test]
+fn a_tag_goes_from_a_job_that_withdraws_to_one_that_joins_as_it_is() {
+    let scene = Scene::of(node_image("n1", &[entry("nginx:1").of(&["a"])]));
+    let scene = scene.job(job("a", &json!({}))).job(job("b", &json!({})));
+    let after = scene.want("a", "nginx:1", Want::Withdraw).want("b", "nginx:1", Want::Grant).after();
+    let tag = tag(&after, "nginx:1");
+    assert_eq!((tag.version, owners(&tag), asked_at(&tag)), (0, vec!["b"], at(0)));
+}

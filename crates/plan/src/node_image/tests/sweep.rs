@@ -110,6 +110,16 @@ fn before_its_time_a_result_stays_and_the_pass_comes_back_to_the_second() {
     assert_eq!(decision, Decision { action: None, wake_at: Some(at(610)) });
 }
 
+/// Another agent may write fractions; the pass must not come back before them.
+#[test]
+fn an_end_within_a_second_is_met_within_that_second() {
+    let half = |second: i64| at(second) + std::time::Duration::from_millis(500);
+    let object = node_image("n1", &[entry("nginx:1").succeeded(half(10))]);
+    let scene = Scene { now: half(609), ..Scene::of(object.clone()) };
+    assert_eq!(scene.decide(), Decision { action: None, wake_at: Some(half(610)) });
+    assert!(tags(&Scene { now: half(610), ..Scene::of(object) }.after()).is_empty());
+}
+
 /// kruise R13
 #[test]
 fn the_result_of_an_earlier_round_does_not_expire() {
