@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
+use prewarm_api::names::message::NODE_SILENT;
 
 use super::Moment;
 use super::attempt::Timeline;
@@ -94,9 +95,12 @@ impl Entry {
     }
 
     /// Goes on where an earlier run of the agent stopped (kruise D6): what is finished stays so, what was begun keeps
-    /// its beginning and its failures.
+    /// its beginning and its failures. That the controller heard nothing is no end: the node gives its answer late.
     pub fn resumed(task: Task, reported: &ImageTagStatus, now: Moment) -> Self {
         let mut entry = Self::new(task);
+        if is_verdict_on_silence(reported) {
+            return entry;
+        }
         entry.failures = u32::try_from(reported.failed_attempts).unwrap_or(0);
         entry.message.clone_from(&reported.message);
         entry.class = reported.failure_class;
@@ -188,6 +192,11 @@ impl Entry {
             _ => 0,
         }
     }
+}
+
+/// Whether this is what the controller wrote while the node did not answer (kruise R16).
+fn is_verdict_on_silence(reported: &ImageTagStatus) -> bool {
+    reported.phase == PullPhase::Failed && reported.message.as_deref() == Some(NODE_SILENT)
 }
 
 fn bytes_of(status: &ImageTagStatus) -> Option<Bytes> {

@@ -96,6 +96,27 @@ async fn a_pull_under_way_serves_a_second_job_undisturbed() {
     }
 }
 
+/// kruise W3: the first job goes on until its node is done again, and both end.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_goes_on_elsewhere_counts_the_new_round() {
+    let cluster = cluster(2, &[IMAGE]).await;
+    cluster.nodes["node-2"].runtime.image(IMAGE).hangs();
+    cluster.pull("first", json!({"image": IMAGE, "parallelism": 2})).await;
+    cluster.job_within(10, "first", succeeded).await;
+    cluster
+        .pull(
+            "second",
+            json!({"image": IMAGE, "imagePullPolicy": "Always", "selector": {"names": ["node-1"]}}),
+        )
+        .await;
+    assert!(succeeded(&cluster.finished_within(30, "second").await));
+    cluster.nodes["node-2"].runtime.image(IMAGE).recovers();
+    let first = cluster.finished_within(30, "first").await.status.unwrap();
+    assert_eq!((first.succeeded, first.failed), (2, 0));
+    let pulls: Vec<usize> = cluster.nodes.values().map(|node| node.pulls(IMAGE)).collect();
+    assert_eq!(pulls, [2, 1]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lost_image_is_pulled_for_a_second_job() {
     let cluster = after_success().await;

@@ -109,6 +109,20 @@ async fn an_agents_later_result_replaces_the_verdict() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_that_comes_back_after_the_verdict_gives_its_own_answer() {
+    let mut cluster = cluster(1, &[IMAGE]).await;
+    cluster.nodes.get_mut("node-1").unwrap().kill().await;
+    cluster.pull("warm", json!({"image": IMAGE, "completionPolicy": {"type": "Never"}})).await;
+    cluster.job_within(700, "warm", |job| job.status.as_ref().is_some_and(|status| status.failed == 1)).await;
+    cluster.nodes.get_mut("node-1").unwrap().start();
+    cluster
+        .job_within(60, "warm", |job| {
+            job.status.as_ref().is_some_and(|status| status.succeeded == 1 && status.failed == 0)
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_verdict_never_replaces_a_report() {
     let cluster = silent_cluster(&["node-1"]).await;
     cluster.pull("warm", json!({"image": IMAGE, "completionPolicy": {"type": "Never"}})).await;
