@@ -1,0 +1,56 @@
+//! The table in `docs/compatibility.md` names tests that exist, and every case.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The numbers of the cases of today's controllers (kruise 7.1, 7.2, 7.4–7.10).
+fn cases() -> BTreeSet<u32> {
+    [1..=11, 20..=33, 40..=57, 60..=77, 80..=88, 90..=92, 95..=98].into_iter().flatten().collect()
+}
+
+/// The rows of the table: cases, and the names of tests.
+fn rows() -> Vec<(Vec<u32>, Vec<String>)> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md"));
+    let page = page.unwrap();
+    let (_, section) = page.split_once("### The cases of today's tests").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').collect();
+        let cases = cells[1].split(',').map(|case| case.trim().trim_start_matches('T').parse().unwrap());
+        let names = cells[2..].join(" ");
+        let names = names.split('`').skip(1).step_by(2).filter(|name| *name != "plan" && name.contains('_'));
+        (cases.collect(), names.map(str::to_owned).collect())
+    };
+    section.lines().filter(|line| line.starts_with("| T")).map(row).collect()
+}
+
+/// The text of every file below a directory.
+fn sources(directory: &Path) -> String {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let text = |path: std::path::PathBuf| {
+        if path.is_dir() { sources(&path) } else { fs::read_to_string(path).unwrap_or_default() }
+    };
+    entries.map(text).collect()
+}
+
+#[test]
+fn every_case_is_in_the_table_of_compatibility_with_tests_that_exist() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let plan = sources(&here.join("../plan/src"));
+    let listed: BTreeSet<u32> = rows().into_iter().flat_map(|(cases, _)| cases).collect();
+    assert_eq!(listed, cases());
+    for (cases, names) in rows() {
+        assert!(!names.is_empty(), "{cases:?}");
+        for name in names {
+            let (text, name) = match name.split_once("::") {
+                Some((file, name)) => (
+                    fs::read_to_string(here.join(format!("tests/whole/{file}.rs"))).unwrap(),
+                    name.to_owned(),
+                ),
+                None => (plan.clone(), name),
+            };
+            assert!(text.contains(&format!("fn {name}()")), "{cases:?}: no test {name}");
+        }
+    }
+}
