@@ -39,7 +39,8 @@ pub struct ObjectReference {
 
 impl From<ObjectReference> for k8s_openapi::api::core::v1::ObjectReference {
     fn from(reference: ObjectReference) -> Self {
-        let ObjectReference { api_version, kind, namespace, name, uid, resource_version, field_path } = reference;
+        let ObjectReference { api_version, kind, namespace, name, uid, resource_version, field_path } =
+            reference;
         Self { api_version, kind, namespace, name, uid, resource_version, field_path }
     }
 }

@@ -98,7 +98,7 @@ async fn goes_by_ttl(cluster: &mut Cluster) {
 
 async fn too_late(cluster: &mut Cluster) {
     let spec = json!({
-        "image": "app:1", "parallelism": 1, "pullPolicy": {"timeoutSeconds": 20},
+        "image": "app:1", "parallelism": 2, "pullPolicy": {"timeoutSeconds": 20},
         "completionPolicy": {"activeDeadlineSeconds": 30},
     });
     cluster.pull("warm", spec).await;
