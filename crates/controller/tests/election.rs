@@ -1,5 +1,7 @@
 //! Whole controllers that share a Lease: one works, the other stands by, and goes on when it is gone.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

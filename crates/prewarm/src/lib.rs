@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod answer;
+pub mod controller;
 pub mod crds;
 pub mod demo;
 pub mod lint;
@@ -31,6 +32,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Agent(Box<agent::Args>),
+    Controller(Box<controller::Args>),
     Crds(crds::Args),
     Lint(lint::Args),
     /// Show a whole cluster at work in one process
@@ -43,6 +45,7 @@ enum Command {
 pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Agent(args) => agent::run(args),
+        Command::Controller(args) => controller::run(args),
         Command::Crds(args) => crds::run(args),
         Command::Lint(args) => Ok(lint::run(args)),
         Command::Demo => Ok(demo::run()),

@@ -44,8 +44,12 @@ fn the_printed_crds_are_objects_that_lint_can_read_and_pass_over() {
 
 #[test]
 fn the_help_reads_like_kubectls() {
-    for arguments in [["--help"].as_slice(), &["lint", "--help"], &["crds", "--help"]] {
-        let output = prewarm(arguments);
+    for arguments in
+        [["--help"].as_slice(), &["lint", "--help"], &["crds", "--help"], &["controller", "--help"]]
+    {
+        // Values of variables would show, and a pod has some of them.
+        let mut help = Command::new(env!("CARGO_BIN_EXE_prewarm"));
+        let output = help.args(arguments).env_clear().output().expect("the program starts");
         insta::assert_snapshot!(
             format!("help_{}", arguments[0].trim_start_matches('-')),
             text(output.stdout)
@@ -75,6 +79,35 @@ fn an_agent_without_a_cluster_says_how_to_name_one() {
     assert_eq!(output.status.code(), Some(2));
     let complaint = text(output.stderr);
     assert!(complaint.contains("set KUBECONFIG, or give --kubeconfig"), "{complaint}");
+}
+
+#[test]
+fn a_controller_without_a_cluster_says_how_to_name_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut controller = Command::new(env!("CARGO_BIN_EXE_prewarm"));
+    let output = controller.arg("controller").env_clear().env("HOME", folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = text(output.stderr);
+    assert!(complaint.contains("set KUBECONFIG, or give --kubeconfig"), "{complaint}");
+}
+
+#[test]
+fn flags_of_the_controller_that_cannot_be_read_are_refused_with_an_example() {
+    for (arguments, example) in [
+        (["--leader-elect", "perhaps"], "[possible values: true, false]"),
+        (["--default-ttlseconds-for-always-nodeimage", "2678401"], "0..=2678400"),
+        (["--default-ttlseconds-for-always-nodeimage", "5m"], "invalid digit"),
+        (["--kube-api-qps", "0"], "1..=100000"),
+        (["--kube-api-burst", "-1"], "unexpected argument"),
+        (["--concurrent-writes", "257"], "1..=256"),
+        (["--listen", "here"], "invalid socket address"),
+        (["--log-format", "xml"], "human or json"),
+    ] {
+        let output = prewarm(&[&["controller"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let complaint = text(output.stderr);
+        assert!(complaint.contains(example), "{arguments:?}: {complaint}");
+    }
 }
 
 #[test]

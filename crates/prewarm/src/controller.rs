@@ -1,0 +1,139 @@
+//! `prewarm controller`: the program that grants jobs to nodes. This file reads its flags and builds its parts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::{ArgAction, Args as ClapArgs};
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_api::permission::{CONTROLLER, SYSTEM_NAMESPACE};
+use prewarm_clock::MachineClock;
+use prewarm_controller::config::Config;
+use prewarm_controller::lease::{Lease, Place, identity};
+use prewarm_controller::{Controller, Health, Metrics, run as run_controller, teller};
+use prewarm_plan::ledger::Settings;
+use prewarm_process::event::events;
+use prewarm_process::http::{Answers, Checks};
+
+use crate::answer::{Answer, Exit};
+use crate::operation::{self, Operation};
+
+/// The most NodeImages that may be written at once: beyond that, an API server only makes them wait.
+const MAX_CONCURRENT_WRITES: u64 = 256;
+/// The most requests a second, and at once.
+const MAX_REQUESTS: i64 = 100_000;
+/// No result is kept longer: 31 days.
+const MAX_TTL_SECONDS: i64 = 2_678_400;
+
+/// Grant jobs to nodes, and roll up what the nodes report
+///
+/// Runs as a Deployment. It watches nodes, NodeImages and pull jobs, writes what each node has to pull into its
+/// NodeImage, and writes into each job's status how far it is. Of several processes one works at a time.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+It ends with code 0 after SIGTERM or SIGINT, and with 2 if it could not start or lost its lease.")]
+pub struct Args {
+    /// Whether to work only while holding the lease; needed with more than one process
+    #[arg(long, env = "PREWARM_LEADER_ELECT", value_name = "BOOL", default_value_t = true, action = ArgAction::Set,
+          help_heading = "Leader election")]
+    leader_elect: bool,
+    /// The namespace of the lease
+    #[arg(
+        long,
+        env = "POD_NAMESPACE",
+        value_name = "NAMESPACE",
+        default_value = SYSTEM_NAMESPACE,
+        help_heading = "Leader election"
+    )]
+    lease_namespace: String,
+    /// The name of the lease
+    #[arg(
+        long,
+        env = "PREWARM_LEASE_NAME",
+        value_name = "NAME",
+        default_value = CONTROLLER.name,
+        help_heading = "Leader election"
+    )]
+    lease_name: String,
+    /// The name of this process, for the lease and for events
+    #[arg(long, env = "POD_NAME", value_name = "NAME", default_value = CONTROLLER.name, help_heading = "Leader election")]
+    process_name: String,
+
+    /// Seconds by which results in a NodeImage outlive an Always job, at least
+    #[arg(long, env = "PREWARM_DEFAULT_TTLSECONDS_FOR_ALWAYS_NODEIMAGE", value_name = "SECONDS", default_value_t = 300,
+          help_heading = "Jobs", value_parser = clap::value_parser!(i32).range(0..=MAX_TTL_SECONDS))]
+    default_ttlseconds_for_always_nodeimage: i32,
+    /// The namespace into which Secrets that jobs name are copied, for the agents
+    #[arg(long, env = "KRUISE_DAEMON_CONFIG_NS", value_name = "NAMESPACE", default_value = DEFAULT_CONFIG_NAMESPACE,
+          help_heading = "Jobs")]
+    config_namespace: String,
+
+    /// How many writes a second are sent in the long run
+    #[arg(long, env = "PREWARM_KUBE_API_QPS", value_name = "N", default_value_t = Config::default().requests_per_second,
+          help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=MAX_REQUESTS))]
+    kube_api_qps: u32,
+    /// How many writes are sent at once after a rest
+    #[arg(long, env = "PREWARM_KUBE_API_BURST", value_name = "N", default_value_t = Config::default().burst,
+          help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=MAX_REQUESTS))]
+    kube_api_burst: u32,
+    /// How many NodeImages are written at the same time
+    #[arg(long, env = "PREWARM_CONCURRENT_WRITES", value_name = "N", default_value_t = 32, help_heading = "Load",
+          value_parser = clap::value_parser!(u64).range(1..=MAX_CONCURRENT_WRITES))]
+    concurrent_writes: u64,
+
+    /// Where /healthz, /readyz and /metrics are served
+    #[arg(
+        long,
+        env = "PREWARM_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:10220",
+        help_heading = "Operation"
+    )]
+    listen: SocketAddr,
+    #[command(flatten)]
+    operation: Operation,
+}
+
+/// Runs until it is told to stop, or has lost its lease.
+pub fn run(args: &Args) -> anyhow::Result<Answer> {
+    args.operation.start_log()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting up")?;
+    runtime.block_on(serve(args))?;
+    Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
+}
+
+async fn serve(args: &Args) -> anyhow::Result<()> {
+    let client = args.operation.client().await?;
+    let (metrics, health, clock) = (Metrics::new(), Health::default(), Arc::new(MachineClock));
+    let counted = metrics.clone();
+    let answers = Answers {
+        health: Checks::default(),
+        readiness: health.checks(),
+        metrics: Arc::new(move || counted.encode()),
+    };
+    operation::answer(args.listen, answers).await?;
+    let teller = teller(&args.process_name);
+    let (events, writer) = events(client.clone(), teller, clock.clone(), Arc::new(metrics.clone()));
+    let writer = tokio::spawn(writer.run());
+    let lease = args.leader_elect.then(|| {
+        let place = Place { namespace: args.lease_namespace.clone(), name: args.lease_name.clone() };
+        let identity = identity(&args.process_name);
+        Lease::new(client.clone(), place, identity, clock.clone(), metrics.clone())
+    });
+    let controller = Controller { config: config(args)?, client, clock, metrics, events, health };
+    run_controller(controller, lease, operation::stop_signal()?).await?;
+    // The controller is gone and with it the last sender, so the writer tells what is left and ends.
+    writer.await.context("writing the last events")
+}
+
+fn config(args: &Args) -> anyhow::Result<Config> {
+    Ok(Config {
+        settings: Settings {
+            config_namespace: args.config_namespace.clone(),
+            always_ttl: args.default_ttlseconds_for_always_nodeimage,
+        },
+        concurrent_writes: usize::try_from(args.concurrent_writes)?,
+        requests_per_second: args.kube_api_qps,
+        burst: args.kube_api_burst,
+    })
+}
