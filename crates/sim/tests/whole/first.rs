@@ -56,7 +56,7 @@ async fn a_list_puts_all_its_images_on_every_node_with_one_patch_each() {
     let before = cluster.node_images().get("node-1").await.unwrap().metadata.generation;
     cluster.pull_list("stack", json!({"images": images, "parallelism": 3})).await;
     cluster
-        .within(Duration::from_secs(60), "the end of the list", async || {
+        .within(Duration::from_mins(1), "the end of the list", async || {
             let list = cluster.lists().get("stack").await.unwrap();
             list.status.is_some_and(|status| status.completion_time.is_some() && status.succeeded == 20)
         })

@@ -24,7 +24,7 @@ async fn private_cluster() -> Cluster {
     cluster
 }
 
-fn private_spec(completion: Value) -> Value {
+fn private_spec(completion: &Value) -> Value {
     json!({
         "image": PRIVATE, "selector": real_nodes(), "pullSecrets": ["registry"], "parallelism": 4,
         "pullPolicy": {"timeoutSeconds": 50, "backoffLimit": 2}, "completionPolicy": completion,
@@ -70,7 +70,7 @@ async fn a_job_with_a_secret_pulls_everywhere_and_leaves_nothing_when_its_time_i
         give_secret(&cluster, "registry", "robot", "hunter2").await;
         let completion =
             json!({"type": "Always", "activeDeadlineSeconds": 50, "ttlSecondsAfterFinished": 20});
-        make(&cluster, version, "ImagePullJob", "warm", private_spec(completion)).await;
+        make(&cluster, version, "ImagePullJob", "warm", private_spec(&completion)).await;
         cluster.job_within(3, "warm", desired(3)).await;
         assert_copied(&cluster, 10, "hunter2").await;
         let job = cluster.finished_within(180, "warm").await;
@@ -86,7 +86,7 @@ async fn a_job_with_a_secret_pulls_everywhere_and_leaves_nothing_when_its_time_i
 async fn without_a_ttl_the_entry_stays_and_the_copy_of_the_secret_goes() {
     let cluster = private_cluster().await;
     give_secret(&cluster, "registry", "robot", "hunter2").await;
-    make(&cluster, "v1beta1", "ImagePullJob", "warm", private_spec(json!({"type": "Always"}))).await;
+    make(&cluster, "v1beta1", "ImagePullJob", "warm", private_spec(&json!({"type": "Always"}))).await;
     cluster.finished_within(180, "warm").await;
     no_copies_within(&cluster, 10).await;
     cluster.pass(25).await;
@@ -99,7 +99,7 @@ async fn a_changed_secret_is_copied_again_while_a_job_never_ends() {
     for version in VERSIONS {
         let cluster = private_cluster().await;
         give_secret(&cluster, "registry", "robot", "hunter1").await;
-        let mut spec = private_spec(json!({"type": "Never"}));
+        let mut spec = private_spec(&json!({"type": "Never"}));
         spec["image"] = json!("nginx:1");
         make(&cluster, version, "ImagePullJob", "warm", spec).await;
         assert_copied(&cluster, 10, "hunter1").await;
@@ -122,7 +122,7 @@ async fn a_secret_of_the_old_type_in_the_other_format_is_no_hindrance() {
         give_data(&cluster, "registry", "kubernetes.io/dockercfg", ".dockercfg", &text).await;
         let completion =
             json!({"type": "Always", "activeDeadlineSeconds": 50, "ttlSecondsAfterFinished": 20});
-        let mut spec = private_spec(completion);
+        let mut spec = private_spec(&completion);
         spec["image"] = json!("nginx:1");
         make(&cluster, version, "ImagePullJob", "warm", spec).await;
         let job = cluster.finished_within(180, "warm").await;

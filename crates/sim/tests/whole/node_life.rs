@@ -163,7 +163,7 @@ async fn entries_with_living_owners_are_left_as_they_are() {
     let (one, two) = (job(&cluster, "one").await, job(&cluster, "two").await);
     let (one, two) = (owner("ImagePullJob", "one", &one), owner("ImagePullJob", "two", &two));
     let mut images = json!({
-        "a": {"tags": [owned("1", &[one.clone()]), owned("2", &[one.clone(), two.clone()])]},
+        "a": {"tags": [owned("1", std::slice::from_ref(&one)), owned("2", &[one.clone(), two.clone()])]},
         "b": {"tags": [owned("1", &[two])]},
     });
     for tag in

@@ -59,7 +59,7 @@ async fn store(client: &Client, object: Value) -> DynamicObject {
 }
 
 /// Starts our agents on nodes that have the images, and our controller.
-async fn take_over(cluster: &mut Cluster) {
+fn take_over(cluster: &mut Cluster) {
     for name in ["node-1", "node-2"] {
         let mut node = Node::new(name, &cluster.server, cluster.clock.clone());
         for image in IMAGES {
@@ -88,7 +88,7 @@ async fn nothing_is_pulled_and_nothing_is_made_again() {
     let mut cluster = left_behind().await;
     let (jobs_before, nodes_before) = (jobs(&cluster).await, node_images(&cluster).await);
     let list_before = cluster.lists().get("stack").await.unwrap();
-    take_over(&mut cluster).await;
+    take_over(&mut cluster);
     cluster.pass(120).await;
     for node in cluster.nodes.values() {
         for image in IMAGES {
@@ -124,7 +124,7 @@ async fn nothing_is_pulled_and_nothing_is_made_again() {
 #[tokio::test(start_paused = true)]
 async fn what_is_added_is_conditions_and_owners_and_then_nobody_writes() {
     let mut cluster = left_behind().await;
-    take_over(&mut cluster).await;
+    take_over(&mut cluster);
     cluster.pass(60).await;
     let daily = cluster.status("daily").await;
     assert_eq!((daily.desired, daily.active, daily.succeeded, daily.failed), (2, 0, 2, 0));
@@ -155,7 +155,7 @@ async fn what_is_added_is_conditions_and_owners_and_then_nobody_writes() {
 async fn a_list_goes_on_where_it_was() {
     let mut cluster = left_behind().await;
     let before = jobs(&cluster).await;
-    take_over(&mut cluster).await;
+    take_over(&mut cluster);
     for node in cluster.nodes.values() {
         node.runtime.image("b:1");
     }
@@ -179,7 +179,7 @@ async fn a_list_goes_on_where_it_was() {
 #[tokio::test(start_paused = true)]
 async fn versions_go_on_and_the_daily_pull_comes_when_it_is_due() {
     let mut cluster = left_behind().await;
-    take_over(&mut cluster).await;
+    take_over(&mut cluster);
     // The results are of half past nine of the day before, and it is eight.
     cluster.pass(5400 - 120).await;
     assert_eq!(tag(&cluster, "node-1", "redis:7").await.unwrap().version, 7);
