@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use crate::budget::Budget;
 use crate::config::Config;
 use crate::metrics::{Metrics, Written};
+use crate::watch::{Held, Kind};
 use prewarm_clock::Clock;
 
 pub mod answer;
@@ -21,6 +22,7 @@ mod image_list_pull_job;
 mod image_pull_job;
 mod node_image;
 mod secret;
+mod verify;
 
 /// A request that takes longer has failed: what became of it shows when the object is read again.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -90,6 +92,17 @@ impl Applier {
             let settled = hands.carry_out(command).await;
             // Nobody listens any more when the controller has stopped.
             let _ = sender.send(settled);
+        });
+    }
+
+    /// Asks whether something that a list lacks is really gone: it may be younger than the list.
+    pub fn verify(&mut self, kind: Kind, held: Held) {
+        let (hands, sender) = (self.hands.clone(), self.sender.clone());
+        self.running.spawn(async move {
+            if let Some(settled) = hands.verify(kind, held).await {
+                // Nobody listens any more when the controller has stopped.
+                let _ = sender.send(settled);
+            }
         });
     }
 

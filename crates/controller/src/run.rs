@@ -19,7 +19,7 @@ use crate::apply::{Applier, Settled};
 use crate::config::Config;
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::watch::{Heard, Kind, SlimNode, SlimPod, Watch, follow};
+use crate::watch::{Heard, Held, Kind, SlimNode, SlimPod, Watch, follow};
 
 /// How many news wait for the loop; watches wait when there are more.
 const MAX_NEWS: usize = 4096;
@@ -145,8 +145,14 @@ impl Loop {
     fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Change(change) => change(&mut self.ledger, self.controller.clock.now()),
-            Heard::Synced(Kind::Pod, namespace) => self.ledger.sync_pods(&namespace.unwrap_or_default()),
-            Heard::Synced(kind, _) => {
+            Heard::Listed { kind: Kind::Pod, namespace, .. } => {
+                self.ledger.sync_pods(&namespace.unwrap_or_default())
+            }
+            Heard::Listed { kind, names, .. } => {
+                let unlisted = |held: &Held| !names.contains(&(held.namespace.clone(), held.name.clone()));
+                for held in kind.held(&self.ledger).into_iter().filter(unlisted) {
+                    self.applier.verify(kind, held);
+                }
                 self.synced.insert(kind);
                 if self.is_synced() {
                     self.controller.health.synced();

@@ -23,7 +23,7 @@ mod kind;
 mod lenient;
 mod slim;
 
-pub use kind::{Kind, Watched};
+pub use kind::{Held, Kind, Watched};
 pub use lenient::Lenient;
 pub use slim::{SlimNode, SlimPod};
 
@@ -36,8 +36,15 @@ const PAGE: u32 = 500;
 pub enum Heard {
     /// Something is there, or gone: this writes it into the ledger.
     Change(Box<dyn FnOnce(&mut Ledger, Timestamp) + Send>),
-    /// Everything of a kind has been heard once; of pods, those of one namespace.
-    Synced(Kind, Option<String>),
+    /// Everything of a kind has been listed.
+    Listed {
+        /// The kind.
+        kind: Kind,
+        /// The namespace, of pods.
+        namespace: Option<String>,
+        /// What there is.
+        names: BTreeSet<Name>,
+    },
 }
 
 /// A watch that ends with whoever holds this.
@@ -91,7 +98,7 @@ struct Known {
 }
 
 /// Namespace and name.
-type Name = (String, String);
+pub type Name = (String, String);
 
 impl Known {
     fn hear<K: Watched + Resource<DynamicType = ()> + Send + 'static>(
@@ -112,7 +119,11 @@ impl Known {
                 let listed = std::mem::take(&mut self.listing);
                 let gone = std::mem::replace(&mut self.names, listed.clone());
                 let gone = gone.into_iter().filter(|name| !listed.contains(name));
-                let synced = Heard::Synced(K::KIND, namespace.map(str::to_owned));
+                let synced = Heard::Listed {
+                    kind: K::KIND,
+                    namespace: namespace.map(str::to_owned),
+                    names: listed.clone(),
+                };
                 gone.map(|name| lost::<K>(name, None)).chain([synced]).collect()
             }
             Event::Apply(object) => {

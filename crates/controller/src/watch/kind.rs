@@ -47,6 +47,44 @@ impl Kind {
     }
 }
 
+/// An object that the ledger holds.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Its namespace; empty if it has none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+impl Kind {
+    /// What the ledger holds of a kind that it also hears of by the answers to its own writes. Such an object may come and
+    /// go while no watch runs, so that only its absence from a list tells.
+    pub fn held(self, ledger: &Ledger) -> Vec<Held> {
+        let job = |(key, uid): (&JobKey, &str)| Held {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid: uid.to_owned(),
+        };
+        let in_cluster = |(name, uid): (&str, &str)| Held {
+            namespace: String::new(),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        };
+        match self {
+            Self::ImagePullJob => ledger.held_jobs().map(job).collect(),
+            Self::ImageListPullJob => ledger.held_lists().map(job).collect(),
+            Self::NodeImage => ledger.held_node_images().map(in_cluster).collect(),
+            Self::Secret => {
+                let in_config = |held: Held| Held { namespace: ledger.config_namespace().to_owned(), ..held };
+                ledger.held_copies().map(in_cluster).map(in_config).collect()
+            }
+            Self::Node | Self::Pod => Vec::new(),
+        }
+    }
+}
+
 /// How a kind reaches the ledger.
 pub trait Watched: Sized {
     /// Which kind it is.

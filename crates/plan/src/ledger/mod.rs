@@ -139,6 +139,31 @@ impl Ledger {
         self.timers.next()
     }
 
+    /// The namespace of the copied Secrets.
+    pub fn config_namespace(&self) -> &str {
+        &self.settings.config_namespace
+    }
+
+    /// All jobs with their UIDs.
+    pub fn held_jobs(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+        self.job_uids.iter().map(|(key, uid)| (key, &**uid))
+    }
+
+    /// All lists with their UIDs.
+    pub fn held_lists(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+        self.list_uids.iter().map(|(key, uid)| (key, &**uid))
+    }
+
+    /// All NodeImages with their UIDs.
+    pub fn held_node_images(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.nodes.iter().filter_map(|(name, node)| Some((&**name, &*node.image.as_ref()?.uid)))
+    }
+
+    /// All Secrets of the config namespace with their UIDs.
+    pub fn held_copies(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.copies.iter().map(|(name, copy)| (name.as_str(), copy.uid.as_str()))
+    }
+
     /// Whether something has changed since the last turn.
     pub fn has_news(&self) -> bool {
         !self.dirty.is_empty() || !self.left.is_empty()

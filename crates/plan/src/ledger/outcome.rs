@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage, PullPhase};
 use prewarm_api::names::event::{CHILD_REFUSED, PULL_IMAGE_FAILED};
 
@@ -111,6 +112,11 @@ impl Ledger {
     ) {
         let Some(job) = self.jobs.get_mut(uid) else { return };
         match outcome {
+            // With the last finalizer goes the object, although the answer still shows it.
+            Outcome::Written(object) if has_ended(&object.metadata) => {
+                job.attempts.succeed();
+                self.lose_job(key, Some(uid));
+            }
             Outcome::Written(object) => {
                 job.attempts.succeed();
                 self.hear_job(object);
@@ -226,4 +232,9 @@ impl Ledger {
         }
         self.soil(Target::List(list_uid.clone()));
     }
+}
+
+/// Whether an object that is being deleted has nothing left to wait for.
+fn has_ended(metadata: &ObjectMeta) -> bool {
+    metadata.deletion_timestamp.is_some() && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
 }
