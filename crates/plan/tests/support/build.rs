@@ -100,7 +100,7 @@ pub fn labelled(name: &str, labels: &[(&str, &str)]) -> Node {
 /// The Node when it cannot work.
 pub fn unready(mut node: Node) -> Node {
     for condition in node.status.iter_mut().filter_map(|status| status.conditions.as_mut()).flatten() {
-        condition.status = "False".to_owned();
+        "False".clone_into(&mut condition.status);
     }
     node
 }

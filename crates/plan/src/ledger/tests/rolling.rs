@@ -105,6 +105,21 @@ fn a_write_on_its_way_holds_a_place_however_long_it_takes() {
     assert!(patched_nodes(&world.turn()).is_empty());
 }
 
+/// The node's answer is heard before the answer to the write that told it.
+#[test]
+fn a_node_that_has_answered_keeps_its_place_when_the_write_is_answered_later() {
+    let mut world = World::of(&["n1", "n2"]);
+    world.create(job("a", &json!({})));
+    let replies: Vec<_> = world.turn().into_iter().map(|command| world.begin(command, Fate::Fine)).collect();
+    world.report("n1", "nginx:1", PullPhase::Waiting);
+    world.hear();
+    world.now = at(31);
+    for reply in replies {
+        reply(&mut world.ledger, world.now);
+    }
+    assert!(patched_nodes(&world.turn()).is_empty());
+}
+
 /// kruise W6
 #[test]
 fn ready_nodes_come_first() {
