@@ -59,7 +59,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_rest_saves_up_no_more_than_a_burst() {
         let budget = Budget::new(10, 5);
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         let start = Instant::now();
         for _ in 0..6 {
             budget.take().await;

@@ -146,7 +146,7 @@ impl Loop {
         match heard {
             Heard::Change(change) => change(&mut self.ledger, self.controller.clock.now()),
             Heard::Listed { kind: Kind::Pod, namespace, .. } => {
-                self.ledger.sync_pods(&namespace.unwrap_or_default())
+                self.ledger.sync_pods(&namespace.unwrap_or_default());
             }
             Heard::Listed { kind, names, .. } => {
                 let unlisted = |held: &Held| !names.contains(&(held.namespace.clone(), held.name.clone()));

@@ -32,10 +32,13 @@ const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
 /// So many objects are asked for at once: a page of full NodeImages stays below some tens of megabytes.
 const PAGE: u32 = 500;
 
+/// Writes one thing into the ledger.
+pub type Change = Box<dyn FnOnce(&mut Ledger, Timestamp) + Send>;
+
 /// What a watch says.
 pub enum Heard {
     /// Something is there, or gone: this writes it into the ledger.
-    Change(Box<dyn FnOnce(&mut Ledger, Timestamp) + Send>),
+    Change(Change),
     /// Everything of a kind has been listed.
     Listed {
         /// The kind.

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use tracing::warn;
 
 use super::answer::outcome;
-use super::node_image::json_patch;
+use super::node_image::{is_on_its_way_out, json_patch};
 use super::{FIELD_MANAGER, Hands, Settled};
 use crate::metrics::Written;
 
@@ -77,9 +77,9 @@ impl Hands {
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         let answer = self.send(api.delete(&key.name, &params)).await;
         self.count(counted, answer.as_ref());
-        match answer.map(|answer| answer.map(|either| either.left())) {
-            Some(Ok(Some(object))) if object.meta().deletion_timestamp.is_some() => Outcome::Written(object),
-            Some(Ok(_)) => Outcome::Gone,
+        match answer.map(|answer| answer.map(|either| either.left().filter(is_on_its_way_out))) {
+            Some(Ok(None)) => Outcome::Gone,
+            Some(Ok(Some(object))) => Outcome::Written(object),
             Some(Err(error)) => self.job_answer(api, key, Some(Err(error))).await,
             None => Outcome::Failed,
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Resource as _};
 use prewarm_api::kruise::{NodeImage, NodeImageSpec};
 use prewarm_plan::ledger::Outcome;
 use prewarm_plan::node_image::silence::judged;
@@ -59,11 +59,9 @@ impl Hands {
         let answer = self.send(api.delete(node, &params)).await;
         self.count(Written::NodeImage, answer.as_ref());
         // An object without finalizers is gone at once; one with them is on its way out.
-        let answer = answer.map(|answer| answer.map(|either| either.left()));
-        match answer {
+        match answer.map(|answer| answer.map(|either| either.left().filter(is_on_its_way_out))) {
             Some(Ok(None)) => Outcome::Gone,
-            Some(Ok(Some(object))) if object.meta().deletion_timestamp.is_some() => Outcome::Written(object),
-            Some(Ok(Some(_))) => Outcome::Gone,
+            Some(Ok(Some(object))) => Outcome::Written(object),
             Some(Err(error)) => self.node_image_outcome(api, node, Some(Err(error))).await,
             None => Outcome::Failed,
         }
@@ -117,6 +115,11 @@ impl Hands {
     ) -> Outcome<NodeImage> {
         outcome(&format!("NodeImage {node}"), answer, async || self.send(api.get_opt(node)).await).await
     }
+}
+
+/// Whether the object that a deletion answers with is still there: something has to end first.
+pub(super) fn is_on_its_way_out(object: &impl kube::Resource) -> bool {
+    object.meta().deletion_timestamp.is_some()
 }
 
 /// The operations as a patch.

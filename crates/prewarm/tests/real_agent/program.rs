@@ -104,7 +104,8 @@ pub fn is_release() -> bool {
     env::var_os(BINARY_VARIABLE).is_some()
 }
 
-fn as_nobody(node: &Node) -> anyhow::Result<Command> {
+/// A command of the node that is nobody's and has no privilege.
+pub fn as_nobody(node: &Node) -> anyhow::Result<Command> {
     let setpriv = commands::find("setpriv").context("setpriv is missing: run `cargo xtask tools`")?;
     let mut command = node.command(&setpriv);
     command.args(["--reuid", USER, "--regid", USER, "--groups", FURTHER_GROUP, "--no-new-privs"]);
@@ -113,7 +114,7 @@ fn as_nobody(node: &Node) -> anyhow::Result<Command> {
 }
 
 /// A copy of the binary that everybody may run: the tree of a checkout may be closed to others.
-fn binary() -> anyhow::Result<&'static Path> {
+pub fn binary() -> anyhow::Result<&'static Path> {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     if COPY.get().is_none() {
         let original = env::var_os(BINARY_VARIABLE)
@@ -128,7 +129,7 @@ fn binary() -> anyhow::Result<&'static Path> {
 }
 
 /// The node's address on the bed's network.
-fn address(node: &Node) -> anyhow::Result<String> {
+pub fn address(node: &Node) -> anyhow::Result<String> {
     let ip = commands::find("ip").context("ip is missing")?;
     let output = node.command(&ip).args(["-4", "-o", "address", "show", "dev", "eth0"]).output()?;
     ensure!(output.status.success(), "ip: {}", String::from_utf8_lossy(&output.stderr));

@@ -18,7 +18,7 @@ use end::End;
 use scenarios::SCENARIOS;
 
 /// How long a settled cluster is watched for writes.
-const IDLE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_mins(2);
 /// How long the last echoes of a scenario may take.
 const ECHOES: Duration = Duration::from_secs(40);
 

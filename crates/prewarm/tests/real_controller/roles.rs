@@ -1,0 +1,133 @@
+//! The controller's role: enough for all that it does, and no more.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::ensure;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use prewarm_api::permission::{CONTROLLER, Scope};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// Rights that are used only when something goes wrong, which no test can bring about at will: an object is read again
+/// after a collision, a verdict is written after ten minutes of silence, an event is counted up when it repeats.
+const IN_TROUBLE_ONLY: [(&str, &str); 5] = [
+    ("nodeimages", "get"),
+    ("imagepulljobs", "get"),
+    ("imagelistpulljobs", "get"),
+    ("nodeimages/status", "patch"),
+    ("events", "patch"),
+];
+
+/// Scope, resource, verb.
+type Right = (bool, String, String);
+
+pub async fn the_shipped_roles_suffice_and_nothing_in_them_is_unused() -> anyhow::Result<()> {
+    let world = World::start("roles", 1).await?;
+    everything_once(&world).await?;
+    let (used, refused) = used(&world)?;
+    ensure!(refused.is_empty(), "the role lacks {refused:?}");
+    let unused: Vec<Right> = granted().difference(&used).cloned().collect();
+    ensure!(unused.is_empty(), "the role grants what nobody uses: {unused:?}");
+    Ok(())
+}
+
+/// Does everything that the controller does for its users.
+async fn everything_once(world: &World) -> anyhow::Result<()> {
+    let namespace = world.cluster.server.namespace().await?;
+    world.secret(&namespace, "login", "kubernetes.io/dockerconfigjson", "registry.example", "x").await?;
+    let image = world.publish("roles/web").await?;
+    let ttl = json!({"ttlSecondsAfterFinished": 1});
+    let list = json!({
+        "images": [image], "pullSecrets": ["login"], "completionPolicy": ttl, "parallelism": 4,
+        "selector": {"names": [world.nodes[0].name(), "nobody"]},
+    });
+    world.create("v1beta1", "ImageListPullJob", &namespace, "list", list).await?;
+    let lists = world.lists(&namespace)?;
+    world.until(60, "the end of the list", async || Ok(lists.get_opt("list").await?.is_none())).await?;
+    let pod = json!({
+        "metadata": {"name": "web", "labels": {"app": "web"}},
+        "spec": {
+            "nodeName": world.nodes[1].name(), "automountServiceAccountToken": false,
+            "containers": [{"name": "main", "image": "web"}],
+        },
+    });
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let accounts = Api::<k8s_openapi::api::core::v1::ServiceAccount>::namespaced(world.client()?, &namespace);
+    accounts.create(&PostParams::default(), &serde_json::from_value(account)?).await?;
+    let pods = Api::<Pod>::namespaced(world.client()?, &namespace);
+    pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    let spec = json!({
+        "image": image, "podSelector": {"matchLabels": {"app": "web"}}, "completionPolicy": ttl, "pullSecrets": ["login"],
+    });
+    world.create("v1beta1", "ImagePullJob", &namespace, "pods", spec).await?;
+    world.job_is_gone(60, &namespace, "pods").await?;
+    world.secret(&namespace, "login", "kubernetes.io/dockerconfigjson", "registry.example", "y").await?;
+    rotate(world, &namespace, &image).await?;
+    let nodes = Api::<Node>::all(world.client()?);
+    nodes.delete(world.nodes[2].name(), &DeleteParams::default()).await?;
+    world.until(60, "a NodeImage less", async || Ok(world.node_images().await?.len() == 3)).await
+}
+
+/// A Secret that changes while a job uses it.
+async fn rotate(world: &World, namespace: &str, image: &str) -> anyhow::Result<()> {
+    let spec = json!({
+        "image": image, "pullSecrets": ["login"], "selector": {"names": [world.nodes[0].name()]},
+        "completionPolicy": {"type": "Never"},
+    });
+    world.create("v1beta1", "ImagePullJob", namespace, "rotating", spec).await?;
+    let before = world.is_copied(30, namespace, "login", "rotating").await?;
+    world.secret(namespace, "login", "kubernetes.io/dockerconfigjson", "registry.example", "z").await?;
+    world
+        .until(30, "the copy to follow", async || {
+            Ok(world.copies(namespace, "login").await?.first().is_some_and(|copy| copy.data != before.data))
+        })
+        .await?;
+    world.delete_job(namespace, "rotating").await?;
+    world.copies_are_gone(30, namespace, "login").await
+}
+
+/// What the controller asked, and what it was refused, as the server wrote it down.
+fn used(world: &World) -> anyhow::Result<(BTreeSet<Right>, BTreeSet<String>)> {
+    let (mut used, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    for line in fs::read_to_string(&world.audit)?.lines() {
+        let event: Value = serde_json::from_str(line)?;
+        if event["user"]["username"] != CONTROLLER.user().as_str() {
+            continue;
+        }
+        let object = &event["objectRef"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let resource = match text(&object["subresource"]) {
+            sub if sub.is_empty() => text(&object["resource"]),
+            sub => format!("{}/{sub}", text(&object["resource"])),
+        };
+        if event["responseStatus"]["code"] == 403 {
+            refused.insert(line.to_owned());
+        }
+        let place = text(&object["namespace"]);
+        for scope in [Scope::ConfigNamespace, Scope::SystemNamespace] {
+            if scope.namespace() == Some(place.as_str()) {
+                used.insert((false, resource.clone(), text(&event["verb"])));
+            }
+        }
+        used.insert((true, resource, text(&event["verb"])));
+    }
+    Ok((used, refused))
+}
+
+/// What the role grants, without what is used in trouble only.
+fn granted() -> BTreeSet<Right> {
+    let mut granted = BTreeSet::new();
+    for permission in CONTROLLER.permissions {
+        for verb in permission.verbs {
+            if !IN_TROUBLE_ONLY.contains(&(permission.resource, verb)) {
+                let is_everywhere = permission.scope == Scope::Cluster;
+                granted.insert((is_everywhere, permission.resource.to_owned(), (*verb).to_owned()));
+            }
+        }
+    }
+    granted
+}
