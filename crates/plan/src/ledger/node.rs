@@ -115,6 +115,11 @@ impl Node {
         self.facts.as_ref().is_some_and(|facts| facts.is_ready) && !self.attempts.is_failing()
     }
 
+    /// The Node whose labels its NodeImage has, or is about to have (kruise R2, R10).
+    pub fn model(&self) -> Option<&Facts> {
+        self.facts.as_ref().filter(|facts| !facts.is_terminating && !facts.is_virtual())
+    }
+
     /// Where the node stands.
     pub fn zone(&self) -> Arc<str> {
         self.facts.as_ref().map(|facts| facts.zone.clone()).unwrap_or_default()

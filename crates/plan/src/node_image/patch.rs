@@ -18,9 +18,7 @@ pub fn guarded(image: &NodeImageRecord, operations: Vec<Value>) -> Vec<Value> {
 
 /// Labels equal to the node's, and the Node as owner, so that the two end together (kruise R10).
 pub fn metadata(name: &str, node: &Node, image: &NodeImageRecord) -> Vec<Value> {
-    let Some(facts) = node.facts.as_ref().filter(|facts| !facts.is_terminating && !facts.is_virtual()) else {
-        return Vec::new();
-    };
+    let Some(facts) = node.model() else { return Vec::new() };
     let mut operations = Vec::new();
     if facts.labels != image.labels {
         operations.push(json!({"op": "add", "path": "/metadata/labels", "value": *facts.labels}));

@@ -41,6 +41,36 @@ fn labels_take_nodes_in_and_out() {
     assert_eq!((world.granted("a"), world.counts("a")), (vec!["n2".to_owned()], [1, 1, 0, 0]));
 }
 
+/// kruise W17
+#[test]
+fn nothing_is_begun_on_a_node_that_has_just_left() {
+    let mut world = pool();
+    world.store.put_node(node("n1"));
+    world.create(by_labels("a"));
+    let commands = world.turn();
+    assert_eq!(patched_nodes(&commands), ["n1"], "the labels go");
+    for command in commands {
+        world.carry_out(command, Fate::Fine);
+    }
+    assert!(world.tag("n1", "nginx:1").is_none());
+}
+
+/// kruise T6, T10: with the label, a NodeImage needs no Node, and a person may answer for it.
+#[test]
+fn a_fake_node_image_takes_part() {
+    let mut world = World::of(&["n1"]);
+    let mut fake = node_image("fake", &[]);
+    fake.metadata.labels = Some([("apps.kruise.io/fake-nodeimage".to_owned(), "true".to_owned())].into());
+    world.store.put_image(fake);
+    world.create(job("a", &json!({"parallelism": 9}))).settle();
+    assert_eq!(world.granted("a"), ["fake", "n1"]);
+    world.report("n1", "nginx:1", PullPhase::Succeeded);
+    world.report_as("fake", "nginx:1", PullPhase::Failed, |status| status.completion_time = None);
+    world.settle();
+    assert_eq!(world.counts("a"), [2, 0, 1, 1]);
+    assert_eq!(world.status("a").failed_nodes.unwrap(), ["fake"]);
+}
+
 /// kruise R42 as we have it
 #[test]
 fn a_task_that_has_not_begun_is_withdrawn_from_a_node_that_no_longer_matches() {
