@@ -9,7 +9,7 @@ use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_api::permission::{CONTROLLER, SYSTEM_NAMESPACE};
 use prewarm_clock::MachineClock;
 use prewarm_controller::config::Config;
-use prewarm_controller::lease::{Lease, Place, identity};
+use prewarm_controller::lease::{Lease, Loss, Place, identity};
 use prewarm_controller::{Controller, Health, Metrics, run as run_controller, teller};
 use prewarm_plan::ledger::Settings;
 use prewarm_process::event::events;
@@ -31,7 +31,7 @@ const MAX_TTL_SECONDS: i64 = 2_678_400;
 /// NodeImage, and writes into each job's status how far it is. Of several processes one works at a time.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-It ends with code 0 after SIGTERM or SIGINT, and with 2 if it could not start or lost its lease.")]
+It ends with code 0 after SIGTERM or SIGINT, with 1 if it lost its lease, and with 2 if it could not start.")]
 pub struct Args {
     /// Whether to work only while holding the lease; needed with more than one process
     #[arg(long, env = "PREWARM_LEADER_ELECT", value_name = "BOOL", default_value_t = true, action = ArgAction::Set,
@@ -98,11 +98,14 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
     args.operation.start_log()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting up")?;
-    runtime.block_on(serve(args))?;
-    Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
+    let (stderr, exit) = match runtime.block_on(serve(args))? {
+        Ok(()) => (String::new(), Exit::Success),
+        Err(loss) => (format!("error: {loss}; another process leads now or soon\n"), Exit::Findings),
+    };
+    Ok(Answer { stdout: String::new(), stderr, exit })
 }
 
-async fn serve(args: &Args) -> anyhow::Result<()> {
+async fn serve(args: &Args) -> anyhow::Result<Result<(), Loss>> {
     let client = args.operation.client().await?;
     let (metrics, health, clock) = (Metrics::new(), Health::default(), Arc::new(MachineClock));
     let counted = metrics.clone();
@@ -121,9 +124,12 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
         Lease::new(client.clone(), place, identity, clock.clone(), metrics.clone())
     });
     let controller = Controller { config: config(args)?, client, clock, metrics, events, health };
-    run_controller(controller, lease, operation::stop_signal()?).await?;
-    // The controller is gone and with it the last sender, so the writer tells what is left and ends.
-    writer.await.context("writing the last events")
+    let end = run_controller(controller, lease, operation::stop_signal()?).await;
+    if end.is_ok() {
+        // The controller is gone and with it the last sender, so the writer tells what is left and ends.
+        writer.await.context("writing the last events")?;
+    }
+    Ok(end)
 }
 
 fn config(args: &Args) -> anyhow::Result<Config> {
