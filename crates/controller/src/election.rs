@@ -25,6 +25,8 @@ pub async fn run(
         () = lease.acquire() => {
             controller.health.leads();
             tokio::select! {
+                // A process that was frozen hears first that it leads no more.
+                biased;
                 // It is held on to while a stopping controller ends what is under way.
                 loss = lease.hold() => return Err(loss),
                 () = lead(controller, &mut stop) => {}
