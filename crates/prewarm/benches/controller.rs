@@ -30,25 +30,34 @@ const SOME_NODES: usize = 200;
 const MANY_NODES: usize = 1000;
 
 /// What is measured.
-#[derive(Clone, Copy, Debug)]
 struct Scope {
     embedded: bool,
     real: bool,
+    /// The one part that is wanted; everything if there is none.
+    part: Option<String>,
 }
+
+/// The parts.
+const PARTS: [&str; 5] = ["pass", "rolling", "list", "wide", "large"];
 
 impl Scope {
     fn read(words: impl Iterator<Item = String>) -> anyhow::Result<Self> {
-        let mut scope = Self { embedded: true, real: true };
+        let mut scope = Self { embedded: true, real: true, part: None };
         for word in words {
             match word.as_str() {
                 // That is how cargo calls benchmarks.
                 "--bench" => {}
                 "--embedded" => scope.real = false,
                 "--real" => scope.embedded = false,
-                _ => bail!("{word} means nothing here; there are --embedded and --real"),
+                part if PARTS.contains(&part) => scope.part = Some(word),
+                _ => bail!("{word} means nothing here; there are --embedded, --real, and one of {PARTS:?}"),
             }
         }
         Ok(scope)
+    }
+
+    fn has(&self, part: &str) -> bool {
+        self.part.as_deref().is_none_or(|wanted| wanted == part)
     }
 }
 
@@ -75,19 +84,34 @@ fn run() -> anyhow::Result<ExitCode> {
 async fn measure(scope: Scope) -> anyhow::Result<ExitCode> {
     let mut figures = Figures::new("controller");
     if scope.embedded {
-        pass::measure(&mut figures)?;
-        jobs_on(&Cluster::embedded(SOME_NODES).await?, &mut figures).await?;
-        runs::wide(&Cluster::embedded(MANY_NODES).await?, &mut figures).await?;
-        large::measure(&mut figures).await?;
+        if scope.has("pass") {
+            pass::measure(&mut figures)?;
+        }
+        jobs_on(&scope, async |nodes| Cluster::embedded(nodes).await, &mut figures).await?;
+        if scope.has("large") {
+            large::measure(&mut figures).await?;
+        }
     }
     if scope.real {
-        jobs_on(&Cluster::real(SOME_NODES).await?, &mut figures).await?;
-        runs::wide(&Cluster::real(MANY_NODES).await?, &mut figures).await?;
+        jobs_on(&scope, async |nodes| Cluster::real(nodes).await, &mut figures).await?;
     }
     Ok(figures.close())
 }
 
-async fn jobs_on(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result<()> {
-    runs::rolling(cluster, figures).await?;
-    runs::list(cluster, figures).await
+/// Each part has a cluster of its own.
+async fn jobs_on(
+    scope: &Scope,
+    cluster: impl AsyncFn(usize) -> anyhow::Result<Cluster>,
+    figures: &mut Figures,
+) -> anyhow::Result<()> {
+    if scope.has("rolling") {
+        runs::rolling(&cluster(SOME_NODES).await?, figures).await?;
+    }
+    if scope.has("list") {
+        runs::list(&cluster(SOME_NODES).await?, figures).await?;
+    }
+    if scope.has("wide") {
+        runs::wide(&cluster(MANY_NODES).await?, figures).await?;
+    }
+    Ok(())
 }

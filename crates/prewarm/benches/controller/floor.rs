@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use http::{Method, Request};
 use kube::Client;
@@ -46,6 +46,8 @@ enum Text {
 pub struct Identity {
     pub uid: Option<String>,
     pub resource_version: Option<String>,
+    /// A fresh object has 1, and every write to its spec adds one.
+    pub generation: i64,
 }
 
 #[derive(Deserialize)]
@@ -132,12 +134,12 @@ async fn send(client: &Client, write: Ready) -> anyhow::Result<()> {
     }
     let text =
         client.request_text(request.body(body)?).await.with_context(|| format!("sending {path} again"))?;
-    let is_node = path.contains("/nodeimages/");
-    if !is_node {
+    if path.contains("/nodeimages/") {
+        object.generation += i64::from(!path.contains("/status"));
+    } else {
         // Only jobs are guarded by a version, and a bare client reads nothing that it does not need.
         *object = serde_json::from_str::<Answer>(&text)?.metadata;
     }
-    ensure!(!text.is_empty(), "an empty answer");
     Ok(())
 }
 
@@ -147,6 +149,7 @@ fn guard(operation: &mut Value, object: &Identity) {
     }
     match operation["path"].as_str() {
         Some("/metadata/uid") => operation["value"] = object.uid.as_deref().into(),
+        Some("/metadata/generation") => operation["value"] = object.generation.into(),
         Some("/metadata/resourceVersion") => operation["value"] = object.resource_version.as_deref().into(),
         _ => {}
     }

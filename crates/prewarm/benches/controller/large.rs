@@ -71,7 +71,8 @@ pub async fn measure(figures: &mut Figures) -> anyhow::Result<()> {
 
 fn start_controller(kubeconfig: &Path, directory: &Path) -> anyhow::Result<Process> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_prewarm"));
-    command.args(["controller", "--listen", "127.0.0.1:0"]).arg("--kubeconfig").arg(kubeconfig);
+    command.args(["controller", "--listen", "127.0.0.1:0", "--lease-namespace", NAMESPACE]);
+    command.arg("--kubeconfig").arg(kubeconfig);
     Process::start("controller", command, directory)
 }
 
@@ -114,7 +115,6 @@ fn counting(
     server.map_request(move |request: Request<PassedBody>| {
         let is_read = [Method::GET, Method::HEAD].contains(request.method());
         if !is_read && !request.uri().path().contains("/leases") {
-            eprintln!("{} {}", request.method(), request.uri());
             writes.fetch_add(1, Ordering::Relaxed);
         }
         request

@@ -37,7 +37,6 @@ pub async fn rolling(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result
     let statuses = f64_of_count(&run.counts, "imagepulljobs/status");
     let figure = format!("status writes of that job, which took {:.1} s ({word})", run.seconds);
     figures.add(&figure, statuses, "", Bar::AtMost(run.seconds + 2.0));
-    delete_job(cluster, &running, "rolling").await?;
     running.stop().await
 }
 
@@ -170,7 +169,7 @@ async fn conclude(cluster: &Cluster, start: Instant, before: Option<Counts>) -> 
     let seconds = start.elapsed().as_secs_f64();
     let writes = cluster.recorder.take();
     let counts = cluster.written(before, &writes).await?;
-    eprintln!("{} s, {counts:?}", seconds);
+    eprintln!("{seconds:.2} s, {counts:?}");
     Ok(Run { seconds, writes, counts })
 }
 
@@ -210,15 +209,16 @@ impl Floor {
         let made: Value = cluster.client.request(request.body(serde_json::to_vec(job)?)?).await?;
         let text = |field: &str| made["metadata"][field].as_str().map(str::to_owned);
         let name = text("name").context("a job has a name")?;
-        let identity = Identity { uid: text("uid"), resource_version: text("resourceVersion") };
+        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
+        let identity = Identity { uid, resource_version, generation: 1 };
         objects.insert(format!("{path}/{name}"), identity);
         Ok(Self(Fresh { nodes: (NODE, stem), namespace: (NAMESPACE, namespace), objects }))
     }
 
     async fn replay(&self, cluster: &Cluster, writes: &[Write]) -> anyhow::Result<f64> {
-        // The client that reads nothing has connections of its own, open before the clock starts.
+        // Making the fresh objects has opened as many connections, so none is opened while the clock runs.
         let took = replay(&cluster.client, writes, &self.0, CONNECTIONS).await?;
-        eprintln!("floor {took:?} of {} writes", writes.len());
+        eprintln!("{:.2} s for {} writes at the floor", took.as_secs_f64(), writes.len());
         Ok(took.as_secs_f64())
     }
 
@@ -239,7 +239,7 @@ async fn make_node_image(api: &Api<NodeImage>, name: String) -> anyhow::Result<(
     });
     let made = api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     let path = format!("/apis/apps.kruise.io/v1beta1/nodeimages/{name}");
-    Ok((path, Identity { uid: made.metadata.uid, resource_version: None }))
+    Ok((path, Identity { uid: made.metadata.uid, resource_version: None, generation: 1 }))
 }
 
 /// As long as a real one; nobody collects garbage here.
