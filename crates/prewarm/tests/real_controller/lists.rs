@@ -108,8 +108,10 @@ async fn fail_fake(world: &World, image: &str) -> anyhow::Result<()> {
     };
     world.until(30, "the fake node to be asked", async || Ok(asked().await?.is_some())).await?;
     let version = asked().await?;
+    // A result of long ago would have expired, and the node be asked again.
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let status = json!({"status": {"desired": 1, "failed": 1, "imageStatuses": {image: {"tags": [
-        {"tag": "v1", "phase": "Failed", "version": version, "completionTime": "2026-01-01T00:00:00Z"},
+        {"tag": "v1", "phase": "Failed", "version": version, "completionTime": now},
     ]}}}});
     api.patch_status(FAKE, &PatchParams::default(), &Patch::Merge(status)).await?;
     Ok(())
