@@ -167,7 +167,18 @@ fn parse(layout: Layout, bytes: &[u8]) -> serde_json::Result<BTreeMap<String, Va
         Layout::Json => {
             serde_json::from_slice::<Document>(bytes).map(|found| found.auths.unwrap_or_default())
         }
-        Layout::Legacy => serde_json::from_slice(bytes),
+        Layout::Legacy => {
+            let mut entries: BTreeMap<String, Value> = serde_json::from_slice(bytes)?;
+            // People put the newer form under the older type, and no registry is called `auths` (kruise T4).
+            let is_nested =
+                |auths: &Value| auths.as_object().is_some_and(|auths| auths.values().all(Value::is_object));
+            if entries.get("auths").is_some_and(is_nested)
+                && let Some(Value::Object(auths)) = entries.remove("auths")
+            {
+                entries.extend(auths);
+            }
+            Ok(entries)
+        }
     }
 }
 
@@ -231,6 +242,18 @@ mod tests {
             Ok(user("foo", "b:a:r")),
             "a password may have colons"
         );
+    }
+
+    #[test]
+    fn the_newer_form_is_read_under_the_older_type_too() {
+        let entry = r#"{"username":"a","password":"b"}"#;
+        for text in
+            [format!(r#"{{"auths":{{"reg.example":{entry}}}}}"#), format!(r#"{{"reg.example":{entry}}}"#)]
+        {
+            let config = DockerConfig::decode(Layout::Legacy, text.as_bytes()).unwrap();
+            let logins: Vec<&Login> = config.logins.iter().map(|(_, login)| login).collect();
+            assert_eq!((logins, config.problems.len()), (vec![&user("a", "b")], 0), "{text}");
+        }
     }
 
     #[test]
