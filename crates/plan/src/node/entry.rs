@@ -15,7 +15,7 @@ use super::task::Task;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It may be attempted as soon as there is a place.
-    Queued,
+    Queued(Look),
     /// An attempt runs; its number tells a late answer of a cancelled attempt from that of the present one.
     Attempting { attempt: u64 },
     /// The runtime has pulled it, and whether it is there is being asked. That takes no place from others.
@@ -26,12 +26,32 @@ pub(super) enum Stage {
     Finished,
 }
 
+/// What is known of whether the node has a queued image already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing, and nobody was asked.
+    Unasked,
+    /// The runtime is being asked.
+    Asked,
+    /// It did not have it then.
+    Absent { at: Duration },
+    /// The runtime could not say. The attempt asks again, and its failure is reported.
+    Unclear,
+}
+
 impl Stage {
+    /// Queued, with nothing known.
+    pub const QUEUED: Self = Self::Queued(Look::Unasked);
+
+    pub fn is_queued(self) -> bool {
+        matches!(self, Self::Queued(_))
+    }
+
     /// The attempt that runs, if one does.
     pub fn attempt(self) -> Option<u64> {
         match self {
             Self::Attempting { attempt } | Self::Confirming { attempt } => Some(attempt),
-            Self::Queued | Self::Resting { .. } | Self::Finished => None,
+            Self::Queued(_) | Self::Resting { .. } | Self::Finished => None,
         }
     }
 }
@@ -76,7 +96,7 @@ impl Entry {
     pub fn new(task: Task) -> Self {
         Self {
             task,
-            stage: Stage::Queued,
+            stage: Stage::QUEUED,
             failures: 0,
             begun: None,
             spent: Duration::ZERO,

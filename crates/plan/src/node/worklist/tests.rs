@@ -9,6 +9,8 @@ use super::*;
 use crate::node::entry::Bytes;
 use crate::node::task::{read, reported};
 
+mod ahead;
+
 const START: i64 = 1_800_000_000;
 /// No jitter: pauses are whole.
 const STEADY: f64 = 0.0;
