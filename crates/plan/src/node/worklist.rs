@@ -48,6 +48,7 @@ pub struct Worklist {
 impl Worklist {
     /// A worklist without anything in it. Attempts and looks are numbered on, so that a late answer to this one is not
     /// taken for an answer to the other.
+    #[must_use]
     pub fn emptied(&self) -> Self {
         Self { attempts: self.attempts, looks: self.looks, ..Self::default() }
     }
