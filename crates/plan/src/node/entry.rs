@@ -11,6 +11,9 @@ use super::Moment;
 use super::attempt::Timeline;
 use super::task::Task;
 
+/// The message of a tag whose image has arrived and is not there yet.
+pub(super) const UNPACKING: &str = "unpacking: all of it has arrived";
+
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -122,7 +125,7 @@ impl Entry {
             return entry;
         }
         entry.failures = u32::try_from(reported.failed_attempts).unwrap_or(0);
-        entry.message.clone_from(&reported.message);
+        entry.message = reported.message.clone().filter(|message| message != UNPACKING);
         entry.class = reported.failure_class;
         entry.started_at = reported.start_time.as_ref().map(|time| time.0);
         entry.image_id.clone_from(&reported.image_id);
@@ -185,6 +188,7 @@ impl Entry {
 
     pub fn status(&self) -> ImageTagStatus {
         let has_message = !(self.stage == Stage::Finished && self.is_success);
+        let message = if self.is_unpacking() { Some(UNPACKING.to_owned()) } else { self.message.clone() };
         ImageTagStatus {
             tag: self.task.key.tag.clone(),
             phase: self.phase(),
@@ -193,13 +197,18 @@ impl Entry {
             completion_time: self.completed_at.map(Time),
             version: self.task.version,
             image_id: self.image_id.clone(),
-            message: self.message.clone().filter(|_| has_message),
+            message: message.filter(|_| has_message),
             failure_class: self.class.filter(|_| has_message),
             failed_attempts: i32::try_from(self.failures).unwrap_or(i32::MAX),
             bytes_done: self.bytes.map(|bytes| signed(bytes.done)),
             bytes_total: self.bytes.map(|bytes| signed(bytes.total)),
             lost_at: self.lost_at.map(Time),
         }
+    }
+
+    /// The bytes of an attempt that has ended say nothing about the next one.
+    fn is_unpacking(&self) -> bool {
+        self.stage.attempt().is_some() && self.bytes.is_some_and(|bytes| bytes.is_unpacking)
     }
 
     /// Percent of the bytes; the last one is only given away when the pull has ended.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use prewarm_api::kruise::{ImageTagStatus, NodeImageStatus, PullPhase};
 
 use super::backoff::double;
+use super::entry::UNPACKING;
 
 /// The first interval between reports of one stretch of work. The following ones double.
 pub const FIRST_INTERVAL: Duration = Duration::from_millis(250);
@@ -35,7 +36,7 @@ pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 pub enum Change {
     /// Nothing that is worth a report.
     Nothing,
-    /// Only how far pulls are.
+    /// Only how far pulls are, unpacking included.
     Progress,
     /// Something began or ended, and more is to do.
     Step,
@@ -91,6 +92,10 @@ fn difference_of_tag(last: &ImageTagStatus, next: &ImageTagStatus) -> Change {
     }
     if aligned == *next {
         return Change::Nothing;
+    }
+    let unpacks = [last, next].iter().any(|status| status.message.as_deref() == Some(UNPACKING));
+    if unpacks && last.phase == PullPhase::Pulling && next.phase == PullPhase::Pulling {
+        aligned.message.clone_from(&next.message);
     }
     aligned.progress = next.progress;
     aligned.bytes_done = next.bytes_done;

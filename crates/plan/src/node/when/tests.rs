@@ -168,6 +168,15 @@ fn percent_and_bytes_are_progress() {
 }
 
 #[test]
+fn unpacking_is_progress_too_until_something_fails() {
+    let unpacking = ImageTagStatus { message: Some(UNPACKING.into()), progress: 99, ..pulling() };
+    assert_eq!(change(&pulling(), &unpacking), Change::Progress);
+    assert_eq!(change(&unpacking, &pulling()), Change::Progress);
+    let failed = ImageTagStatus { message: Some("it broke".into()), failed_attempts: 1, ..pulling() };
+    assert_eq!(change(&unpacking, &failed), Change::Step);
+}
+
+#[test]
 fn another_attempt_is_a_step_also_with_progress() {
     assert_eq!(
         change(&pulling(), &ImageTagStatus { failed_attempts: 2, progress: 0, ..pulling() }),
