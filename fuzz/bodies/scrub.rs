@@ -1,7 +1,8 @@
 //! What holds for every text and every credential: the credential is gone, in the encodings that texts bring. The
 //! fuzz target and the tests share it.
 
-use prewarm_credentials::scrub::{MIN_VALUE_BYTES, excerpt, scrub};
+use prewarm_api::text::{cut, plain};
+use prewarm_credentials::scrub::{MIN_VALUE_BYTES, scrub};
 use prewarm_credentials::{Credential, SecretText};
 
 const MAX_EXCERPT_BYTES: usize = 64;
@@ -22,7 +23,7 @@ pub fn check(input: &str) {
             assert!(!scrubbed.contains(password), "{scrubbed:?} from {leaking:?}");
             assert!(written.is_empty() || !scrubbed.contains(&written), "{scrubbed:?} from {leaking:?}");
         }
-        assert!(excerpt(&scrubbed, MAX_EXCERPT_BYTES).len() <= MAX_EXCERPT_BYTES);
+        assert!(cut(&plain(&scrubbed), MAX_EXCERPT_BYTES).len() <= MAX_EXCERPT_BYTES);
     }
 }
 

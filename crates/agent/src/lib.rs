@@ -1,7 +1,7 @@
 //! The node agent: pulls what its NodeImage asks and reports.
 //!
-//! `run` is the loop; what it decides is in `prewarm-plan`. It hears `watch` (the NodeImage), `pull` (workers), `check`
-//! (what is finished) and `connection` (the runtime), and writes through `reporter` and `event`.
+//! `run` is the loop; what it decides is in `prewarm-plan`. It hears `watch` (the NodeImage), `pull` (workers), `look`
+//! (what waits), `check` (what is finished) and `connection` (the runtime), and writes through `reporter` and `event`.
 
 mod check;
 pub mod config;
@@ -9,6 +9,7 @@ mod connection;
 pub mod disk;
 mod event;
 mod health;
+mod look;
 mod metrics;
 mod pull;
 mod reporter;

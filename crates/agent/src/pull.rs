@@ -1,4 +1,5 @@
-//! One attempt to have one image on the node: look, gather credentials, ask the runtime, look again.
+//! One attempt to have one image on the node: look, unless that was just done, gather credentials, ask the runtime,
+//! look again.
 //!
 //! A worker owns its attempt and tells the loop by message. Dropping it cancels the call, and the runtime lets go.
 
@@ -14,6 +15,7 @@ use prewarm_plan::node::worklist::{Failure, Outcome, Start};
 use prewarm_runtime::{CallError, PullRequest, Runtime, advice};
 use tokio::time::{interval_at, timeout};
 
+use crate::look::id;
 use crate::room::RoomGuard;
 use crate::secrets;
 
@@ -46,7 +48,7 @@ pub enum Word {
 pub async fn attempt(start: &Start, tools: &Tools, tell: impl Fn(Word)) -> Outcome {
     let task = &start.task;
     tokio::select! {
-        outcome = timeout(start.timeout, have(task, tools, &tell)) => {
+        outcome = timeout(start.timeout, have(start, tools, &tell)) => {
             outcome.unwrap_or_else(|_| Outcome::Failed(timed_out(start)))
         }
         sentence = crossed(tools.room.as_ref()) => Outcome::Failed(out_of_room(task, sentence)),
@@ -54,11 +56,12 @@ pub async fn attempt(start: &Start, tools: &Tools, tell: impl Fn(Word)) -> Outco
     }
 }
 
-async fn have(task: &Task, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
-    if !task.is_always {
+async fn have(start: &Start, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
+    let task = &start.task;
+    if !task.is_always && !start.is_known_absent {
         match tools.runtime.image(&task.reference).await {
             Ok(Some(image)) => {
-                return Outcome::Succeeded { image_id: id(task, &image.id), was_present: true };
+                return Outcome::Succeeded { image_id: id(&task.key, &image), was_present: true };
             }
             Ok(None) => {}
             Err(error) => return failed(task, &error, &Found::default()),
@@ -109,7 +112,7 @@ async fn pull_as(task: &Task, tools: &Tools, credential: Option<&Credential>) ->
 /// A runtime's word is not enough: the image has to be there under the name that pods will use.
 async fn confirm(task: &Task, tools: &Tools, found: &Found) -> Outcome {
     match tools.runtime.image(&task.reference).await {
-        Ok(Some(image)) => Outcome::Succeeded { image_id: id(task, &image.id), was_present: false },
+        Ok(Some(image)) => Outcome::Succeeded { image_id: id(&task.key, &image), was_present: false },
         Ok(None) => Outcome::Failed(Failure {
             class: FailureClass::Unknown,
             text: "the runtime says that it pulled the image, and then does not have it".to_owned(),
@@ -121,11 +124,6 @@ async fn confirm(task: &Task, tools: &Tools, found: &Found) -> Outcome {
         }),
         Err(error) => failed(task, &error, found),
     }
-}
-
-/// kruise D24: name and id.
-fn id(task: &Task, id: &str) -> String {
-    format!("{}@{id}", task.key.name)
 }
 
 fn failed(task: &Task, error: &CallError, found: &Found) -> Outcome {

@@ -58,7 +58,7 @@ impl Reporter {
     }
 
     /// When a status with this change could leave, if there is anybody to send it to.
-    pub fn earliest(&self, change: Change, tags: usize, now: Duration) -> Option<Duration> {
+    pub fn earliest(&mut self, change: Change, tags: usize, now: Duration) -> Option<Duration> {
         let is_free = self.uid.is_some() && !self.is_writing;
         let desired = i32::try_from(tags).unwrap_or(i32::MAX);
         let at = is_free.then(|| self.coalescer.due(change, desired, now)).flatten()?;

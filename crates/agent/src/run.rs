@@ -24,6 +24,7 @@ use crate::check;
 use crate::config::Config;
 use crate::event::Events;
 use crate::health::Health;
+use crate::look;
 use crate::metrics::Metrics;
 use crate::pull::Word;
 use crate::reporter::{Reporter, Trouble};
@@ -64,6 +65,7 @@ enum Message {
     Found(Runtime, Option<RoomGuard>),
     Said(u64, Word),
     Ended(u64, Outcome),
+    Looked(look::Findings),
     /// A write to the object with this UID ended.
     Written(String, Result<Box<DynamicObject>, Trouble>),
     Removed,
@@ -88,6 +90,8 @@ struct Loop {
     reporter: Reporter,
     runtime: Option<(Runtime, Option<RoomGuard>)>,
     workers: BTreeMap<u64, Worker>,
+    /// Looks ahead for the present worklist.
+    scout: Option<Worker>,
     watcher: Option<Worker>,
     /// The runtime removed an image.
     removed: Arc<Notify>,
@@ -119,6 +123,7 @@ impl Loop {
             reporter: Reporter::default(),
             runtime: None,
             workers: BTreeMap::new(),
+            scout: None,
             watcher: None,
             removed: Arc::default(),
             sender,

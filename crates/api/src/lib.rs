@@ -24,4 +24,5 @@ pub mod rule;
 pub mod schema;
 pub mod selector;
 pub mod served;
+pub mod text;
 pub mod validate;

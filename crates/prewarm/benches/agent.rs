@@ -7,7 +7,7 @@ mod node;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use node::{Node, TINY_IMAGES};
@@ -27,13 +27,40 @@ const PARALLEL: usize = 2;
 /// How long the agent is watched doing nothing.
 const IDLE: Duration = Duration::from_mins(10);
 
+/// A part of the benchmark. All run in this order, unless some are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Start,
+    Single,
+    Batches,
+    Large,
+    Memory,
+    Idle,
+}
+
+const PARTS: [(&str, Part); 6] = [
+    ("start", Part::Start),
+    ("single", Part::Single),
+    ("batches", Part::Batches),
+    ("large", Part::Large),
+    ("memory", Part::Memory),
+    ("idle", Part::Idle),
+];
+
 fn main() -> ExitCode {
+    let parts = match named_parts(std::env::args().skip(1)) {
+        Ok(parts) => parts,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
     if let Err(reason) = prewarm_bed::enter() {
         eprintln!("cannot measure: {reason}");
         return ExitCode::from(2);
     }
     let runtime = tokio::runtime::Runtime::new().map_err(anyhow::Error::from);
-    match runtime.and_then(|runtime| runtime.block_on(measure())) {
+    match runtime.and_then(|runtime| runtime.block_on(measure(&parts))) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -42,21 +69,40 @@ fn main() -> ExitCode {
     }
 }
 
-async fn measure() -> anyhow::Result<ExitCode> {
+/// The parts to run: those that are named, or all. Flags are cargo's.
+fn named_parts(words: impl Iterator<Item = String>) -> anyhow::Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    for word in words.filter(|word| !word.starts_with('-')) {
+        let Some((_, part)) = PARTS.iter().find(|(name, _)| *name == word) else {
+            bail!("there is no part {word:?}; there are: {}", PARTS.map(|(name, _)| name).join(", "));
+        };
+        parts.push(*part);
+    }
+    Ok(if parts.is_empty() { PARTS.map(|(_, part)| part).into() } else { parts })
+}
+
+async fn measure(parts: &[Part]) -> anyhow::Result<ExitCode> {
     let mut figures = Figures::new("agent");
     let mut node = Node::prepare().await?;
+    // Everything else needs a running agent, so it is started and measured in any case.
     start(&mut node, &mut figures).await?;
-    let mut next = single(&mut node, &mut figures).await?;
-    batches(&mut node, &mut next, &mut figures).await?;
-    large(&mut node, &mut figures).await?;
-    memory(&mut node, &mut next, &mut figures).await?;
-    idle(&node, &mut figures).await?;
+    for (_, part) in PARTS.into_iter().filter(|(_, part)| parts.contains(part)) {
+        match part {
+            Part::Start => {}
+            Part::Single => single(&mut node, &mut figures).await?,
+            Part::Batches => batches(&mut node, &mut figures).await?,
+            Part::Large => large(&mut node, &mut figures).await?,
+            Part::Memory => memory(&mut node, &mut figures).await?,
+            Part::Idle => idle(&mut node, &mut figures).await?,
+        }
+    }
     Ok(figures.close())
 }
 
 /// From the start of the process to the end of its first pull, which is later than its beginning.
 async fn start(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
-    node.ask(&[node.tiny(0)]).await?;
+    let images = node.take(1);
+    node.ask(&images).await?;
     let start = Instant::now();
     node.start_agent()?;
     node.succeeded(1).await?;
@@ -66,11 +112,11 @@ async fn start(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
 }
 
 /// Each image alone, from writing the spec to seeing the accepted status.
-async fn single(node: &mut Node, figures: &mut Figures) -> anyhow::Result<usize> {
+async fn single(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
     let mut times = Vec::new();
-    for number in 1..=SINGLE {
+    for image in node.take(SINGLE) {
         let start = Instant::now();
-        node.ask(&[node.tiny(number)]).await?;
+        node.ask(&[image]).await?;
         node.succeeded(1).await?;
         times.push(start.elapsed().as_secs_f64() * 1000.0);
     }
@@ -78,14 +124,14 @@ async fn single(node: &mut Node, figures: &mut Figures) -> anyhow::Result<usize>
     let worst = times[SINGLE * 99 / 100];
     figures.add("tiny image, spec written to Succeeded, median", median(times), "ms", Bar::AtMost(150.0));
     figures.add("tiny image, spec written to Succeeded, p99", worst, "ms", Bar::AtMost(500.0));
-    Ok(SINGLE + 1)
+    Ok(())
 }
 
 /// Fifty images in one spec, against fifty like them by hand with as many at once.
-async fn batches(node: &mut Node, next: &mut usize, figures: &mut Figures) -> anyhow::Result<()> {
+async fn batches(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
     let (mut ratios, mut writes) = (Vec::new(), 0);
     for round in 0..BATCHES {
-        let (ours, theirs) = (node.take(next, BATCH), node.take(next, BATCH));
+        let (ours, theirs) = (node.take(BATCH), node.take(BATCH));
         let mut agent = 0.0;
         let mut by_hand = 0.0;
         for turn in 0..2 {
@@ -148,14 +194,14 @@ async fn large(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
 }
 
 /// A fresh process: at rest, and at its worst while it pulls fifty images.
-async fn memory(node: &mut Node, next: &mut usize, figures: &mut Figures) -> anyhow::Result<()> {
+async fn memory(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
     node.ask(&[]).await?;
     node.restart_agent()?;
     node.succeeded(0).await?;
     tokio::time::sleep(Duration::from_secs(5)).await;
     let idle = resident_mib(node.agent_id()?)?;
     figures.add("resident memory when idle", idle, "MiB", Bar::AtMost(15.0));
-    let images = node.take(next, BATCH);
+    let images = node.take(BATCH);
     node.ask(&images).await?;
     node.succeeded(BATCH).await?;
     let peak = peak_resident_mib(node.agent_id()?)?;
@@ -165,7 +211,10 @@ async fn memory(node: &mut Node, next: &mut usize, figures: &mut Figures) -> any
 }
 
 /// Fifty images warmed and nothing to do.
-async fn idle(node: &Node, figures: &mut Figures) -> anyhow::Result<()> {
+async fn idle(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
+    let images = node.take(BATCH);
+    node.ask(&images).await?;
+    node.succeeded(BATCH).await?;
     let before = cpu_seconds(node.agent_id()?)?;
     tokio::time::sleep(IDLE).await;
     let used = cpu_seconds(node.agent_id()?)? - before;

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+/// How an error is logged: with its causes.
+pub use prewarm_api::text::chain;
 use tracing::Subscriber;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -55,20 +57,6 @@ pub fn start(format: Format, level: &str) -> Result<(), Error> {
     let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let subscriber = subscriber(format, level, has_colours, std::io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(Error::Started)
-}
-
-/// An error and what caused it, in one line. What an error already says of its cause is not said twice.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.ends_with(&words) {
-            text = format!("{text}: {words}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 fn subscriber(

@@ -5,6 +5,7 @@
 
 use std::error::Error as _;
 
+use prewarm_api::text::{cut, plain, with_causes};
 use prewarm_credentials::Credential;
 use prewarm_credentials::scrub::scrub;
 use tonic::Status;
@@ -12,16 +13,9 @@ use tonic::Status;
 /// The longest text that is kept of one failure, in bytes.
 pub const MAX_TEXT: usize = 1024;
 
-/// How much of a text that is too long is kept from its end, where programs write the cause.
-const KEPT_END: usize = 640;
-
-const GAP: &str = " … ";
-
 /// One line of at most [`MAX_TEXT`] bytes, without these credentials and without anything that looks like one.
 pub fn text(text: &str, credentials: &[Credential]) -> String {
-    let scrubbed = scrub(text, credentials);
-    let words = scrubbed.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty());
-    cut(words.collect::<Vec<&str>>().join(" "))
+    cut(&plain(&scrub(text, credentials)), MAX_TEXT)
 }
 
 /// The text of a status. One that this side made has its cause in its sources.
@@ -31,25 +25,7 @@ pub fn status(status: &Status, credentials: &[Credential]) -> String {
 
 /// The message and the causes, each once.
 pub fn whole(status: &Status) -> String {
-    let mut told = status.message().to_owned();
-    let mut source = status.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !told.contains(&cause_text) {
-            told = format!("{told}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    told
-}
-
-fn cut(text: String) -> String {
-    if text.len() <= MAX_TEXT {
-        return text;
-    }
-    let start = &text[..text.floor_char_boundary(MAX_TEXT - KEPT_END - GAP.len())];
-    let end = &text[text.ceil_char_boundary(text.len() - KEPT_END)..];
-    format!("{start}{GAP}{end}")
+    with_causes(status.message(), status.source())
 }
 
 #[cfg(test)]
@@ -83,15 +59,10 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_control_characters_become_single_spaces() {
-        assert_eq!(text("a\n\tb\u{1b}[0m  c", &[]), "a b [0m c");
-    }
-
-    #[test]
     fn a_long_text_keeps_its_start_and_its_cause() {
         let long = format!("start{}cause", "ü".repeat(5000));
         let kept = text(&long, &[]);
         assert!(kept.len() <= MAX_TEXT, "{}", kept.len());
-        assert!(kept.starts_with("start") && kept.ends_with("cause") && kept.contains(GAP));
+        assert!(kept.starts_with("start") && kept.ends_with("cause"));
     }
 }

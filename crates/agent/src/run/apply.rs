@@ -7,13 +7,14 @@ use kube::Api;
 use kube::api::DynamicObject;
 use prewarm_api::kruise::{ImageFilesystem, NodeImageStatus};
 use prewarm_plan::node::when::Change;
-use prewarm_plan::node::worklist::{Decision, Start};
+use prewarm_plan::node::worklist::{Decision, LookAhead, Start};
 use prewarm_plan::node::{Moment, report};
 use tracing::debug;
 
 use super::{Loop, Message, Worker};
 use crate::check;
 use crate::connection::connect;
+use crate::look::look;
 use crate::pull::{Tools, attempt};
 use crate::reporter::{Due, first_sync, write};
 use crate::room::RoomGuard;
@@ -26,6 +27,9 @@ impl Loop {
         }
         for start in decision.starts {
             self.begin(start);
+        }
+        if let Some(ahead) = decision.look {
+            self.look(ahead);
         }
     }
 
@@ -42,6 +46,16 @@ impl Loop {
             drop(sender.send(Message::Ended(number, outcome)).await);
         });
         self.workers.insert(number, Worker(worker.abort_handle()));
+    }
+
+    fn look(&mut self, ahead: LookAhead) {
+        let Some((runtime, _)) = self.runtime.clone() else { return };
+        let sender = self.sender.clone();
+        let scout = tokio::spawn(async move {
+            let findings = look(ahead, runtime).await;
+            drop(sender.send(Message::Looked(findings)).await);
+        });
+        self.scout = Some(Worker(scout.abort_handle()));
     }
 
     /// The whole status as it is now.

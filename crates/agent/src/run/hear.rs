@@ -6,13 +6,14 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use prewarm_plan::node::Moment;
 use prewarm_plan::node::task::{self, Asked};
-use prewarm_plan::node::worklist::{Ending, Outcome, Worklist};
+use prewarm_plan::node::worklist::{Ending, Outcome};
 use prewarm_runtime::{CallError, Runtime};
 use serde_json::Value;
 use tracing::{debug, info};
 
 use super::{Loop, Message, Worker};
 use crate::check;
+use crate::look;
 use crate::metrics::Target;
 use crate::pull::Word;
 use crate::room::RoomGuard;
@@ -29,6 +30,7 @@ impl Loop {
             Message::Said(attempt, Word::Progress(bytes)) => self.worklist.progressed(attempt, bytes),
             Message::Said(attempt, Word::Pulled) => self.worklist.pulled(attempt),
             Message::Ended(attempt, outcome) => self.end(attempt, outcome, now),
+            Message::Looked(findings) => self.note_look(findings, now),
             Message::Written(uid, result) => {
                 self.agent.metrics.wrote_status(result.is_ok());
                 self.reporter.written(&uid, result, now.elapsed, rand::random());
@@ -52,7 +54,8 @@ impl Loop {
             }
             // A node that was made anew under its old name starts from what its own NodeImage says.
             self.cancel_all();
-            self.worklist = Worklist::default();
+            self.scout = None;
+            self.worklist = self.worklist.emptied();
             self.uid = object.uid();
             self.agent.events.regard(object.uid());
             self.first_sync = None;
@@ -105,6 +108,15 @@ impl Loop {
             self.lose_runtime();
         }
         if let Some(ending) = self.worklist.ended(attempt, outcome, now, rand::random()) {
+            self.tell(&ending);
+        }
+    }
+
+    fn note_look(&mut self, findings: look::Findings, now: Moment) {
+        if findings.is_runtime_away {
+            self.lose_runtime();
+        }
+        for ending in self.worklist.looked(findings.number, findings.found, now) {
             self.tell(&ending);
         }
     }

@@ -16,7 +16,7 @@ const APP: &str = "reg.example/app:1";
 const NAME: &str = "reg.example/app";
 
 #[tokio::test(start_paused = true)]
-async fn without_room_nothing_is_asked_of_the_runtime_and_the_status_says_why() {
+async fn without_room_nothing_is_pulled_and_the_status_says_why() {
     let mut node = Node::new();
     node.fake.keeps_images_in(Path::new("/dev/shm"));
     node.fake.image(APP);
@@ -29,12 +29,24 @@ async fn without_room_nothing_is_asked_of_the_runtime_and_the_status_says_why() 
     assert_eq!((tag.phase, tag.start_time), (PullPhase::Waiting, None));
     assert!(message.starts_with("waits for room: ") && message.contains(" free on /dev/shm"), "{message}");
     assert!(message.ends_with("remove unused images or lower --min-free"), "{message}");
-    assert_eq!((node.fake.requests("PullImage"), node.fake.requests("ImageStatus")), (0, 0));
+    assert_eq!((node.fake.requests("PullImage"), node.fake.requests("ImageStatus")), (0, 1));
     assert!(node.status_writes() <= 2, "{} writes in an hour of waiting", node.status_writes());
     node.stop().await;
     node.config.min_free = MinFree::Bytes(0);
     node.start();
     assert_eq!(node.settled(1).await.succeeded, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_on_a_full_disk_already_needs_no_room() {
+    let mut node = Node::new();
+    node.fake.keeps_images_in(Path::new("/dev/shm"));
+    node.fake.image(APP).present();
+    node.config.min_free = MinFree::Bytes(u64::MAX);
+    node.ask(json!({ NAME: image(&["1"]) })).await;
+    node.start();
+    assert_eq!(node.settled(1).await.succeeded, 1);
+    assert!(node.seconds() < 0.1, "{}", node.seconds());
 }
 
 #[tokio::test(start_paused = true)]

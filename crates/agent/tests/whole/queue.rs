@@ -39,6 +39,44 @@ async fn two_pulls_run_at_once_and_the_third_says_that_it_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_node_has_already_waits_for_no_place() {
+    let mut node = with_images(&["a", "b", "c", "d"], 100);
+    node.config.parallel = 1;
+    node.fake.image("reg.example/d:1").present();
+    node.ask(spec(&["a", "b", "c", "d"])).await;
+    node.start();
+    let status = node.until("the present one", |status| status.succeeded == 1).await;
+    assert_eq!((status.pulling, status.waiting), (1, 2));
+    assert!(node.seconds() < 1.0, "{}", node.seconds());
+    let present = tag_of(&status, "reg.example/d", "1").unwrap();
+    assert_eq!((present.phase, present.progress), (PullPhase::Succeeded, 100));
+    assert!(present.image_id.is_some());
+    // A pod brings another one, long after it was looked for.
+    pass(50.0).await;
+    node.fake.image("reg.example/c:1").present();
+    assert_eq!(node.settled(4).await.succeeded, 4);
+    assert_eq!((node.starts("reg.example/c:1"), node.starts("reg.example/d:1")), (vec![], vec![]));
+    let events = node.events().await;
+    assert!(events.iter().any(|event| event.note.as_ref().unwrap().contains("was on the node already")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_runtime_is_asked_for_an_image_once_before_and_once_after_its_pull() {
+    let names: Vec<String> = (0..40).map(|number| format!("tiny-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut node = Node::new();
+    for name in &names {
+        node.fake.image(&format!("reg.example/{name}:1")).takes(Duration::from_millis(30));
+    }
+    node.ask(spec(&names)).await;
+    node.start();
+    assert_eq!(node.settled(40).await.succeeded, 40);
+    assert_eq!((node.fake.requests("PullImage"), node.fake.requests("ImageStatus")), (40, 80));
+    // Twenty pulls, one after the other in each place, and nothing in between.
+    assert!((0.6..0.65).contains(&node.seconds()), "{}", node.seconds());
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_reference_is_pulled_once_however_many_tasks_want_it() {
     // S4.
     let mut node = with_images(&[], 0);

@@ -102,14 +102,17 @@ async fn containerd_tells_how_far_a_pull_is_and_the_last_percent_is_for_unpackin
     node.fake.started(APP).await;
     pass(21.0).await;
     let half = node.tag(NAME, "1").await;
+    assert_eq!(half.message, None);
     assert!((30..=60).contains(&half.progress), "{half:?}");
     assert_eq!(half.bytes_total, Some(4100));
     pass(35.0).await;
     let unpacking = node.tag(NAME, "1").await;
     assert_eq!((unpacking.phase, unpacking.progress), (PullPhase::Pulling, 99));
     assert_eq!(unpacking.bytes_done, Some(4100));
+    assert_eq!(unpacking.message.as_deref(), Some("unpacking: all of it has arrived"));
     node.settled(1).await;
     let done = node.tag(NAME, "1").await;
+    assert_eq!(done.message, None);
     assert_eq!((done.progress, done.bytes_done, done.bytes_total), (100, Some(4100), Some(4100)));
     // Progress alone is told every five seconds at most.
     assert!(node.status_writes() <= 3 + 60 / 5, "{}", node.status_writes());

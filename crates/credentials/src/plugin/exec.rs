@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use prewarm_api::text::{cut, plain};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use super::config::Provider;
-use crate::scrub::{excerpt, scrub};
+use crate::scrub::scrub;
 use crate::{Credential, SecretText};
 
 /// A plugin that answers more is stopped.
@@ -61,8 +62,9 @@ pub(super) async fn run(
     if ended.status.success() {
         return Ok(ended.output);
     }
-    let words =
-        excerpt(&scrub(&String::from_utf8_lossy(&ended.complaint), &values_of(provider)), MAX_EXCERPT_BYTES);
+    // Cut last: a value that is cut in half is no longer recognised.
+    let scrubbed = scrub(&String::from_utf8_lossy(&ended.complaint), &values_of(provider));
+    let words = cut(&plain(&scrubbed), MAX_EXCERPT_BYTES);
     Err(RunError::Failed { status: ended.status, words })
 }
 

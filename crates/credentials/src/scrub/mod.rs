@@ -25,27 +25,6 @@ pub fn scrub(text: &str, credentials: &[Credential]) -> String {
     if needles.find(&scrubbed).is_empty() { scrubbed } else { MARK.to_owned() }
 }
 
-/// At most `max_bytes` of a scrubbed text, on one line, with control characters written out. Cut last: a value
-/// that is cut in half is no longer recognised.
-pub fn excerpt(scrubbed: &str, max_bytes: usize) -> String {
-    const END: &str = "…";
-    let mut line = String::new();
-    for character in scrubbed.trim().chars() {
-        let before = line.len();
-        if character.is_control() {
-            line.extend(character.escape_default());
-        } else {
-            line.push(character);
-        }
-        if line.len() + END.len() > max_bytes {
-            line.truncate(before);
-            line.push_str(END);
-            break;
-        }
-    }
-    line
-}
-
 /// Replaces the ranges, which may overlap, each group of touching ones by one mark.
 fn hide(text: &str, mut ranges: Vec<Range<usize>>) -> String {
     ranges.sort_by_key(|range| range.start);

@@ -115,16 +115,6 @@ fn a_text_in_which_marks_would_spell_a_value_is_dropped_whole() {
     assert_eq!(scrub("asecretb", &credentials), "***");
 }
 
-#[test]
-fn an_excerpt_is_bounded_and_on_one_line() {
-    assert_eq!(excerpt("  a\nb\u{7}c  ", 100), "a\\nb\\u{7}c");
-    assert_eq!(excerpt("wörter", 100), "wörter");
-    for max in 3..12 {
-        let cut = excerpt("wörter und mehr", max);
-        assert!(cut.len() <= max && cut.ends_with('…'), "{cut}");
-    }
-}
-
 /// Every way in which a value may be written into a text.
 fn encodings(value: &str) -> Vec<String> {
     let mut all = vec![

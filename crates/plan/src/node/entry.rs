@@ -11,11 +11,14 @@ use super::Moment;
 use super::attempt::Timeline;
 use super::task::Task;
 
+/// The message of a tag whose image has arrived and is not there yet.
+pub(super) const UNPACKING: &str = "unpacking: all of it has arrived";
+
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It may be attempted as soon as there is a place.
-    Queued,
+    Queued(Look),
     /// An attempt runs; its number tells a late answer of a cancelled attempt from that of the present one.
     Attempting { attempt: u64 },
     /// The runtime has pulled it, and whether it is there is being asked. That takes no place from others.
@@ -26,12 +29,32 @@ pub(super) enum Stage {
     Finished,
 }
 
+/// What is known of whether the node has a queued image already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing, and nobody was asked.
+    Unasked,
+    /// The runtime is being asked.
+    Asked,
+    /// It did not have it then.
+    Absent { at: Duration },
+    /// The runtime could not say. The attempt asks again, and its failure is reported.
+    Unclear,
+}
+
 impl Stage {
+    /// Queued, with nothing known.
+    pub const QUEUED: Self = Self::Queued(Look::Unasked);
+
+    pub fn is_queued(self) -> bool {
+        matches!(self, Self::Queued(_))
+    }
+
     /// The attempt that runs, if one does.
     pub fn attempt(self) -> Option<u64> {
         match self {
             Self::Attempting { attempt } | Self::Confirming { attempt } => Some(attempt),
-            Self::Queued | Self::Resting { .. } | Self::Finished => None,
+            Self::Queued(_) | Self::Resting { .. } | Self::Finished => None,
         }
     }
 }
@@ -76,7 +99,7 @@ impl Entry {
     pub fn new(task: Task) -> Self {
         Self {
             task,
-            stage: Stage::Queued,
+            stage: Stage::QUEUED,
             failures: 0,
             begun: None,
             spent: Duration::ZERO,
@@ -102,7 +125,7 @@ impl Entry {
             return entry;
         }
         entry.failures = u32::try_from(reported.failed_attempts).unwrap_or(0);
-        entry.message.clone_from(&reported.message);
+        entry.message = reported.message.clone().filter(|message| message != UNPACKING);
         entry.class = reported.failure_class;
         entry.started_at = reported.start_time.as_ref().map(|time| time.0);
         entry.image_id.clone_from(&reported.image_id);
@@ -165,6 +188,7 @@ impl Entry {
 
     pub fn status(&self) -> ImageTagStatus {
         let has_message = !(self.stage == Stage::Finished && self.is_success);
+        let message = if self.is_unpacking() { Some(UNPACKING.to_owned()) } else { self.message.clone() };
         ImageTagStatus {
             tag: self.task.key.tag.clone(),
             phase: self.phase(),
@@ -173,13 +197,18 @@ impl Entry {
             completion_time: self.completed_at.map(Time),
             version: self.task.version,
             image_id: self.image_id.clone(),
-            message: self.message.clone().filter(|_| has_message),
+            message: message.filter(|_| has_message),
             failure_class: self.class.filter(|_| has_message),
             failed_attempts: i32::try_from(self.failures).unwrap_or(i32::MAX),
             bytes_done: self.bytes.map(|bytes| signed(bytes.done)),
             bytes_total: self.bytes.map(|bytes| signed(bytes.total)),
             lost_at: self.lost_at.map(Time),
         }
+    }
+
+    /// The bytes of an attempt that has ended say nothing about the next one.
+    fn is_unpacking(&self) -> bool {
+        self.stage.attempt().is_some() && self.bytes.is_some_and(|bytes| bytes.is_unpacking)
     }
 
     /// Percent of the bytes; the last one is only given away when the pull has ended.

@@ -1,9 +1,7 @@
 //! The sentence of a failure: what was not pulled, why, how often it was tried, and what to do.
-//!
-//! Texts are cut in the middle: their beginning says what it is about, and their end, which in errors of runtimes is
-//! the cause and in ours the advice, says what to do.
 
 use prewarm_api::kruise::FailureClass;
+use prewarm_api::text::{cut, plain};
 
 /// No message of a status is longer, in bytes.
 pub const MOST_BYTES: usize = 512;
@@ -73,24 +71,6 @@ const fn words(class: FailureClass) -> &'static str {
         FailureClass::Corrupt => "corrupt",
         FailureClass::Unknown => "failed",
     }
-}
-
-/// On one line and without control characters, which would hide text in a terminal and grow sixfold in JSON.
-pub(super) fn plain(text: &str) -> String {
-    let words = text.split(|one: char| one.is_whitespace() || one.is_control());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// At most so many bytes of a text, with `…` in place of its middle if it is longer.
-pub fn cut(text: &str, most: usize) -> String {
-    const MARK: &str = "…";
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let Some(room) = most.checked_sub(MARK.len()) else { return String::new() };
-    let head = text.floor_char_boundary(room.div_ceil(2));
-    let tail = text.ceil_char_boundary(text.len() - room / 2);
-    format!("{}{MARK}{}", &text[..head], &text[tail..])
 }
 
 #[cfg(test)]
@@ -169,14 +149,5 @@ mod tests {
             let sentence = sentence(&failure);
             assert!(sentence.len() <= MOST_BYTES, "{} bytes: {sentence}", sentence.len());
         }
-    }
-
-    #[test]
-    fn a_cut_keeps_both_ends_and_whole_characters() {
-        assert_eq!(cut("0123456789", 10), "0123456789");
-        assert_eq!(cut("0123456789", 9), "012…789");
-        assert_eq!(cut("ääääää", 9), "ä…ä");
-        assert_eq!(cut("0123456789", 3), "…");
-        assert_eq!(cut("0123456789", 2), "");
     }
 }

@@ -9,10 +9,9 @@ use prewarm_api::kruise::{
 };
 use prewarm_api::reference::ImageRef;
 use prewarm_api::reference_object::ObjectReference;
+use prewarm_api::text::plain;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-
-use super::message::plain;
 
 /// How many entries of a NodeImage are read. The definition allows fewer; this bounds an object from elsewhere.
 pub const MAX_ENTRIES: usize = 8192;

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! small NodeImage   0   ¼   ¾   1¾   2¾   3¾ s …       after work began; each only if something changed
-//! from 50 tags on   0   1   3   7   15   23 s …
+//! from 50 tags on   1   2   4   8   16   24 s …
 //! ```
 //!
-//! Whatever is left to say leaves at once when the node falls idle. Progress alone leaves every 5 s at most, and free
+//! Whatever is left to say leaves at once when the node falls idle: work that ends within the first second is one report
+//! of a large NodeImage. Progress alone leaves every 5 s at most, and free
 //! disk never causes a report. Time is counted from any fixed moment.
 
 use std::collections::BTreeMap;
@@ -14,11 +15,12 @@ use std::time::Duration;
 use prewarm_api::kruise::{ImageTagStatus, NodeImageStatus, PullPhase};
 
 use super::backoff::double;
+use super::entry::UNPACKING;
 
 /// The first interval between reports of one stretch of work. The following ones double.
 pub const FIRST_INTERVAL: Duration = Duration::from_millis(250);
-/// The first interval for a large NodeImage. Short stretches of work then cost it two writes, and the pulls keep the
-/// processor that the API server shares with them on small clusters.
+/// The first interval for a large NodeImage, which also lies before its first report. Short stretches of work then cost
+/// it one write, and the pulls keep the processor that the API server shares with them on small clusters.
 pub const FIRST_INTERVAL_LARGE: Duration = Duration::from_secs(1);
 /// The longest interval for a small NodeImage.
 pub const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +36,7 @@ pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 pub enum Change {
     /// Nothing that is worth a report.
     Nothing,
-    /// Only how far pulls are.
+    /// Only how far pulls are, unpacking included.
     Progress,
     /// Something began or ended, and more is to do.
     Step,
@@ -91,6 +93,10 @@ fn difference_of_tag(last: &ImageTagStatus, next: &ImageTagStatus) -> Change {
     if aligned == *next {
         return Change::Nothing;
     }
+    let unpacks = [last, next].iter().any(|status| status.message.as_deref() == Some(UNPACKING));
+    if unpacks && last.phase == PullPhase::Pulling && next.phase == PullPhase::Pulling {
+        aligned.message.clone_from(&next.message);
+    }
     aligned.progress = next.progress;
     aligned.bytes_done = next.bytes_done;
     aligned.bytes_total = next.bytes_total;
@@ -108,16 +114,19 @@ pub struct Coalescer {
     sent: Option<Duration>,
     /// How many reports told of steps since work began; none while the node is idle.
     steps: Option<u32>,
+    /// Since when there is something to tell of a large NodeImage whose last report said that it is idle.
+    since: Option<Duration>,
 }
 
 impl Coalescer {
     /// When a report with this change may leave, if it is worth one at all. That moment is never before `now`.
     /// `desired` is the number of tags in it.
-    pub fn due(&self, change: Change, desired: i32, now: Duration) -> Option<Duration> {
-        let (first, longest) = if desired < LARGE {
-            (FIRST_INTERVAL, LONGEST_INTERVAL)
-        } else {
+    pub fn due(&mut self, change: Change, desired: i32, now: Duration) -> Option<Duration> {
+        let is_large = desired >= LARGE;
+        let (first, longest) = if is_large {
             (FIRST_INTERVAL_LARGE, LONGEST_INTERVAL_LARGE)
+        } else {
+            (FIRST_INTERVAL, LONGEST_INTERVAL)
         };
         // After an idle stretch the first report leaves at once, unless that stretch was no stretch at all.
         let interval = double(first, longest, self.steps.unwrap_or(1));
@@ -125,14 +134,21 @@ impl Coalescer {
             Change::Nothing => return None,
             Change::Progress => interval.max(PROGRESS_INTERVAL),
             Change::Step => interval,
-            Change::Idle => Duration::ZERO,
+            Change::Idle => return Some(now),
         };
-        Some(self.sent.map_or(now, |sent| sent.saturating_add(wait).max(now)))
+        let after_last = self.sent.map_or(now, |sent| sent.saturating_add(wait));
+        let after_beginning = if is_large && self.steps.is_none() {
+            self.since.get_or_insert(now).saturating_add(first)
+        } else {
+            now
+        };
+        Some(after_last.max(after_beginning).max(now))
     }
 
     /// A report with this change leaves.
     pub fn sent(&mut self, change: Change, now: Duration) {
         self.sent = Some(now);
+        self.since = None;
         self.steps = match (change, self.steps) {
             (Change::Idle, _) => None,
             (_, None) => Some(1),

@@ -2,6 +2,7 @@
 //! observed and when, and carries out what it decides.
 //!
 //! ```text
+//!   ┌──────── the node has it already ────────┐
 //! Queued ─▶ Attempting ─▶ Confirming ─▶ Finished (Succeeded)
 //!   ▲           │ failed     │
 //!   └─ Resting ◀┴───────▶ Finished (Failed), when attempts or time are used up
@@ -24,8 +25,9 @@ use super::report::TaskState;
 use super::task::{Asked, BadEntry, Key, Task};
 use outcome::ending;
 
-pub use outcome::{Conditions, Decision, Ending, Failure, Outcome, Start};
+pub use outcome::{Conditions, Decision, Ending, Failure, Found, LookAhead, Outcome, Start};
 
+mod ahead;
 mod end;
 mod outcome;
 #[cfg(test)]
@@ -39,9 +41,18 @@ pub struct Worklist {
     turns: Turns,
     pace: Pace,
     attempts: u64,
+    looks: u64,
+    is_looking: bool,
 }
 
 impl Worklist {
+    /// A worklist without anything in it. Attempts and looks are numbered on, so that a late answer to this one is not
+    /// taken for an answer to the other.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self { attempts: self.attempts, looks: self.looks, ..Self::default() }
+    }
+
     /// Takes over what the NodeImage asks. Known tasks go on, new ones are queued or, if the NodeImage says so,
     /// resumed. Returns the attempts to cancel.
     pub fn adopt(&mut self, asked: Asked, reported: &BTreeMap<Key, ImageTagStatus>, now: Moment) -> Vec<u64> {
@@ -96,6 +107,7 @@ impl Worklist {
             let Some(key) = self.next(now) else { break };
             decision.starts.extend(self.begin(&key, now));
         }
+        decision.look = self.look_ahead(conditions);
         self.explain_waiting(conditions, now);
         decision.wake_at = self.wake_at(conditions, now);
         decision
@@ -106,8 +118,8 @@ impl Worklist {
         for entry in self.entries.values_mut() {
             match entry.stage {
                 Stage::Finished | Stage::Attempting { .. } | Stage::Confirming { .. } => continue,
-                Stage::Resting { until } if until <= now.elapsed => entry.stage = Stage::Queued,
-                Stage::Queued | Stage::Resting { .. } => {}
+                Stage::Resting { until } if until <= now.elapsed => entry.stage = Stage::QUEUED,
+                Stage::Queued(_) | Stage::Resting { .. } => {}
             }
             if let Next::GiveUp(reason) = entry.timeline().next(entry.failures, entry.elapsed(now)) {
                 if let Some(message) = reason.message() {
@@ -129,7 +141,7 @@ impl Worklist {
             .map(|entry| &entry.task.reference)
             .collect();
         let ready = self.entries.values().filter(|entry| {
-            entry.stage == Stage::Queued
+            entry.stage.is_queued()
                 && !busy.contains(&entry.task.reference)
                 && self.closed_until(&entry.task, now).is_none()
         });
@@ -143,6 +155,7 @@ impl Worklist {
         };
         self.attempts += 1;
         self.turns.took(entry.task.owner());
+        let is_known_absent = ahead::is_absent(entry.stage, now);
         entry.stage = Stage::Attempting { attempt: self.attempts };
         entry.begun.get_or_insert(now.elapsed);
         entry.started_at.get_or_insert(whole_seconds(now.wall));
@@ -150,7 +163,7 @@ impl Worklist {
             entry.message = None;
         }
         entry.bytes = None;
-        Some(Start { attempt: self.attempts, task: entry.task.clone(), timeout })
+        Some(Start { attempt: self.attempts, task: entry.task.clone(), timeout, is_known_absent })
     }
 
     /// Says why each queued task waits, in words that do not change while it does.
@@ -158,11 +171,11 @@ impl Worklist {
         let closed: BTreeMap<Key, Duration> = self
             .entries
             .iter()
-            .filter(|(_, entry)| entry.stage == Stage::Queued)
+            .filter(|(_, entry)| entry.stage.is_queued())
             .filter_map(|(key, entry)| Some((key.clone(), self.closed_until(&entry.task, now)?)))
             .collect();
         for (key, entry) in &mut self.entries {
-            if entry.stage != Stage::Queued || entry.failures > 0 {
+            if !entry.stage.is_queued() || entry.failures > 0 {
                 continue;
             }
             let registry = entry.task.reference.registry();
@@ -184,8 +197,8 @@ impl Worklist {
             let ready = match entry.stage {
                 Stage::Finished | Stage::Attempting { .. } | Stage::Confirming { .. } => return None,
                 Stage::Resting { until } => Some(until),
-                Stage::Queued if has_place => self.closed_until(&entry.task, now),
-                Stage::Queued => None,
+                Stage::Queued(_) if has_place => self.closed_until(&entry.task, now),
+                Stage::Queued(_) => None,
             };
             ready.into_iter().chain(entry.deadline()).min()
         };

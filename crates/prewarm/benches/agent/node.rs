@@ -18,7 +18,7 @@ use prewarm_testkit::{ApiServer, Registry};
 use serde_json::{Value, json};
 
 /// As many as all parts of the benchmark use together.
-pub const TINY_IMAGES: usize = 1200;
+pub const TINY_IMAGES: usize = 1300;
 /// Longer than the benchmark takes.
 const WATCH_SECONDS: u32 = 7200;
 const MEGABYTE: usize = 1_000_000;
@@ -36,6 +36,8 @@ pub struct Node {
     generation: i64,
     /// The generation that is known to be done.
     done: i64,
+    /// How many tiny images were used.
+    used: usize,
 }
 
 impl Node {
@@ -69,7 +71,17 @@ impl Node {
         let params =
             WatchParams::default().fields(&format!("metadata.name={}", node.name())).timeout(WATCH_SECONDS);
         let events = Box::pin(api.watch(&params, &version).await?);
-        Ok(Self { server, registry, machine: node, agent: None, api, events, generation: 1, done: 0 })
+        Ok(Self {
+            server,
+            registry,
+            machine: node,
+            agent: None,
+            api,
+            events,
+            generation: 1,
+            done: 0,
+            used: 0,
+        })
     }
 
     pub fn start_agent(&mut self) -> anyhow::Result<()> {
@@ -141,19 +153,15 @@ impl Node {
         self.machine.cri()
     }
 
-    pub fn tiny(&self, number: usize) -> String {
-        self.registry.reference(&format!("tiny/{number}"), "v1")
-    }
-
     pub fn large(&self) -> String {
         self.registry.reference("large", "v1")
     }
 
     /// The next tiny images that nobody has used.
-    pub fn take(&self, next: &mut usize, count: usize) -> Vec<String> {
-        let images = (*next..*next + count).map(|number| self.tiny(number)).collect();
-        *next += count;
-        images
+    pub fn take(&mut self, count: usize) -> Vec<String> {
+        let first = self.used;
+        self.used += count;
+        (first..self.used).map(|number| self.registry.reference(&format!("tiny/{number}"), "v1")).collect()
     }
 }
 

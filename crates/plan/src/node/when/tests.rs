@@ -28,7 +28,7 @@ fn steps_of_a_small_node_image_leave_every_second_at_last() {
 
 #[test]
 fn steps_of_a_large_node_image_leave_every_eight_seconds_at_last() {
-    assert_eq!(steady(50, milliseconds(23_000)), [0, 1000, 3000, 7000, 15_000, 23_000]);
+    assert_eq!(steady(50, milliseconds(24_000)), [1000, 2000, 4000, 8000, 16_000, 24_000]);
 }
 
 #[test]
@@ -41,6 +41,19 @@ fn the_first_report_leaves_at_once_whatever_it_tells() {
     for change in [Change::Progress, Change::Step, Change::Idle] {
         assert_eq!(Coalescer::default().due(change, 10, milliseconds(5)), Some(milliseconds(5)));
     }
+}
+
+#[test]
+fn work_on_a_large_node_image_that_ends_within_a_second_is_one_report() {
+    let mut coalescer = Coalescer::default();
+    assert_eq!(coalescer.due(Change::Step, 50, milliseconds(5)), Some(milliseconds(1005)));
+    assert_eq!(coalescer.due(Change::Step, 50, milliseconds(900)), Some(milliseconds(1005)));
+    assert_eq!(coalescer.due(Change::Idle, 50, milliseconds(950)), Some(milliseconds(950)));
+    coalescer.sent(Change::Idle, milliseconds(950));
+    // The next stretch of work has a second of its own.
+    assert_eq!(coalescer.due(Change::Step, 50, milliseconds(8000)), Some(milliseconds(9000)));
+    coalescer.sent(Change::Step, milliseconds(9000));
+    assert_eq!(coalescer.due(Change::Step, 50, milliseconds(9100)), Some(milliseconds(10_000)));
 }
 
 #[test]
@@ -152,6 +165,15 @@ fn room_on_the_disk_is_nothing() {
 fn percent_and_bytes_are_progress() {
     let next = ImageTagStatus { progress: 20, bytes_done: Some(2), bytes_total: Some(10), ..pulling() };
     assert_eq!(change(&pulling(), &next), Change::Progress);
+}
+
+#[test]
+fn unpacking_is_progress_too_until_something_fails() {
+    let unpacking = ImageTagStatus { message: Some(UNPACKING.into()), progress: 99, ..pulling() };
+    assert_eq!(change(&pulling(), &unpacking), Change::Progress);
+    assert_eq!(change(&unpacking, &pulling()), Change::Progress);
+    let failed = ImageTagStatus { message: Some("it broke".into()), failed_attempts: 1, ..pulling() };
+    assert_eq!(change(&unpacking, &failed), Change::Step);
 }
 
 #[test]

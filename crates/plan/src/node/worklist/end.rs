@@ -44,6 +44,7 @@ impl Worklist {
             }
             _ => {}
         }
+        self.forget_looks(attempt);
         let entry = self.attempted(attempt)?;
         match outcome {
             Outcome::Succeeded { image_id, was_present } => {
@@ -52,7 +53,7 @@ impl Worklist {
             }
             Outcome::Failed(failure) => fail(entry, &failure, now, jitter),
             Outcome::Interrupted(why) => {
-                entry.stage = Stage::Queued;
+                entry.stage = Stage::QUEUED;
                 if entry.failures == 0 {
                     entry.message = Some(why);
                 }
@@ -61,7 +62,7 @@ impl Worklist {
         }
     }
 
-    fn attempted(&mut self, attempt: u64) -> Option<&mut Entry> {
+    pub(super) fn attempted(&mut self, attempt: u64) -> Option<&mut Entry> {
         self.entries.values_mut().find(|entry| entry.stage.attempt() == Some(attempt))
     }
 
@@ -104,7 +105,7 @@ impl Worklist {
         match entry.fingerprint {
             Some(known) if known != fingerprint => {
                 entry.has_retried = true;
-                entry.begin_again(Stage::Queued);
+                entry.begin_again(Stage::QUEUED);
                 true
             }
             _ => {
@@ -124,7 +125,7 @@ fn is_refused(entry: &Entry) -> bool {
         && !entry.has_retried
 }
 
-fn succeed(entry: &mut Entry, image_id: String, now: Moment) {
+pub(super) fn succeed(entry: &mut Entry, image_id: String, now: Moment) {
     entry.is_success = true;
     entry.image_id = Some(image_id);
     entry.message = None;
@@ -167,7 +168,7 @@ fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Optio
 
 /// At once after the first loss, and after a rest when the node keeps removing it.
 fn pull_again(entry: &mut Entry, now: Moment) {
-    let Some(doublings) = entry.losses.checked_sub(2) else { return entry.begin_again(Stage::Queued) };
+    let Some(doublings) = entry.losses.checked_sub(2) else { return entry.begin_again(Stage::QUEUED) };
     let rest = FIRST_REST_AFTER_LOSS.saturating_mul(1 << doublings.min(16)).min(LONGEST_REST_AFTER_LOSS);
     entry.begin_again(Stage::Resting { until: now.elapsed + rest });
     let (losses, minutes) = (entry.losses, rest.as_secs() / 60);

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use prewarm_api::kruise::{FailureClass, ImageTagStatus};
+use prewarm_api::reference::ImageRef;
 
 use crate::node::Moment;
 use crate::node::entry::Entry;
-use crate::node::task::Task;
+use crate::node::task::{Key, Task};
 
 /// What holds for all tasks at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Conditions {
 pub struct Decision {
     /// Attempts to begin.
     pub starts: Vec<Start>,
+    /// What the runtime is asked about waiting tasks. Until it is answered, there is no other.
+    pub look: Option<LookAhead>,
     /// Tasks that ended without an attempt: their time was used up.
     pub endings: Vec<Ending>,
     /// When to decide again, if nothing else happens.
@@ -39,6 +42,31 @@ pub struct Start {
     pub task: Task,
     /// How long it may take.
     pub timeout: Duration,
+    /// Whether a look ahead has just found that the node does not have it, so that the attempt need not look.
+    pub is_known_absent: bool,
+}
+
+/// Images of waiting tasks to look for on the node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LookAhead {
+    /// Names the look in its answer.
+    pub number: u64,
+    /// The images.
+    pub images: Vec<(Key, ImageRef)>,
+}
+
+/// What a look ahead found of one image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The node has it.
+    Present {
+        /// Name and id, as statuses have it.
+        image_id: String,
+    },
+    /// The node does not have it.
+    Absent,
+    /// The runtime could not say.
+    Unclear,
 }
 
 /// How an attempt ended.

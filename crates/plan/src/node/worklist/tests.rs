@@ -9,6 +9,8 @@ use super::*;
 use crate::node::entry::Bytes;
 use crate::node::task::{read, reported};
 
+mod ahead;
+
 const START: i64 = 1_800_000_000;
 /// No jitter: pauses are whole.
 const STEADY: f64 = 0.0;
@@ -91,6 +93,24 @@ fn a_success_ends_the_task_with_its_id_and_times() {
     assert_eq!(status.image_id.as_deref(), Some("reg.example/app@sha256:1"));
     assert_eq!(status.start_time.unwrap().0, at(1).wall);
     assert_eq!(status.completion_time.unwrap().0, at(9).wall);
+}
+
+#[test]
+fn a_tag_says_that_it_is_unpacking_and_no_longer_when_that_failed() {
+    let mut worklist = list(&[json!({ "tag": "1" })]);
+    worklist.decide(&free(1), at(0));
+    worklist.progressed(1, Bytes { done: 100, total: 100, is_unpacking: true });
+    let unpacking = status(&worklist, "1");
+    assert_eq!((unpacking.phase, unpacking.progress), (PullPhase::Pulling, 99));
+    assert_eq!(unpacking.message.as_deref(), Some("unpacking: all of it has arrived"));
+    worklist.ended(1, failure(FailureClass::NoSpace), at(1), STEADY);
+    let failed = status(&worklist, "1").message.unwrap();
+    assert!(failed.contains("no space (attempt 1 of 4)"), "{failed}");
+    // An agent that starts anew in the middle begins with a download.
+    let told = json!({ "imageStatuses": { "reg.example/app": { "tags": [unpacking] } } });
+    let mut restarted = Worklist::default();
+    restarted.adopt(read(&spec(&[json!({ "tag": "1" })])), &reported(&told), at(2));
+    assert_eq!(status(&restarted, "1").message, None);
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Looks for the images of waiting tasks before their places come. What the node has already is finished without ever
+//! taking a place, and an attempt for what it lacks begins with the pull.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Worklist;
+use super::end::succeed;
+use super::outcome::{Conditions, Ending, Found, LookAhead, ending};
+use crate::node::Moment;
+use crate::node::entry::{Look, Stage};
+use crate::node::task::Key;
+
+/// So many images are looked for at a time. The runtime answers within milliseconds, and meanwhile it pulls.
+pub const MAX_LOOKS: usize = 16;
+/// So long a look that found nothing counts. After that a pod may have brought the image, and the attempt looks again.
+pub const LOOK_LASTS: Duration = Duration::from_secs(5);
+
+impl Worklist {
+    /// The next images to look for, if the runtime may be asked and no look is under way. Each waiting task is looked
+    /// for once; neither the disk nor a slow registry is in the way of that.
+    pub(super) fn look_ahead(&mut self, conditions: &Conditions) -> Option<LookAhead> {
+        if self.is_looking || conditions.hold.is_some() {
+            return None;
+        }
+        let mut images = Vec::new();
+        let unasked = self.entries.iter_mut().filter(|(_, entry)| entry.stage == Stage::QUEUED);
+        for (key, entry) in unasked.filter(|(_, entry)| !entry.task.is_always).take(MAX_LOOKS) {
+            entry.stage = Stage::Queued(Look::Asked);
+            images.push((key.clone(), entry.task.reference.clone()));
+        }
+        if images.is_empty() {
+            return None;
+        }
+        self.looks += 1;
+        self.is_looking = true;
+        Some(LookAhead { number: self.looks, images })
+    }
+
+    /// Notes what a look ahead found. What it does not answer is asked again. Returns the tasks that ended with it.
+    pub fn looked(&mut self, number: u64, mut found: BTreeMap<Key, Found>, now: Moment) -> Vec<Ending> {
+        let mut endings = Vec::new();
+        if !self.is_looking || number != self.looks {
+            return endings;
+        }
+        self.is_looking = false;
+        // A task that was begun, withdrawn or asked for anew meanwhile is no longer waiting for this answer.
+        let asked = self.entries.iter_mut().filter(|(_, entry)| entry.stage == Stage::Queued(Look::Asked));
+        for (key, entry) in asked {
+            entry.stage = match found.remove(key) {
+                Some(Found::Absent) => Stage::Queued(Look::Absent { at: now.elapsed }),
+                Some(Found::Unclear) => Stage::Queued(Look::Unclear),
+                None => Stage::QUEUED,
+                Some(Found::Present { image_id }) => {
+                    succeed(entry, image_id, now);
+                    endings.push(ending(entry, now, true));
+                    continue;
+                }
+            };
+        }
+        endings
+    }
+
+    /// Forgets what was found about other tasks of the image that this attempt is for: it may be there by now.
+    pub(super) fn forget_looks(&mut self, attempt: u64) {
+        let Some(reference) = self.attempted(attempt).map(|entry| entry.task.reference.clone()) else {
+            return;
+        };
+        let twins = self.entries.values_mut().filter(|entry| entry.stage.is_queued());
+        for twin in twins.filter(|entry| entry.task.reference == reference) {
+            twin.stage = Stage::QUEUED;
+        }
+    }
+}
+
+/// Whether the last look at a queued task found nothing, and counts.
+pub(super) fn is_absent(stage: Stage, now: Moment) -> bool {
+    matches!(stage, Stage::Queued(Look::Absent { at }) if now.elapsed.saturating_sub(at) <= LOOK_LASTS)
+}

@@ -1,0 +1,135 @@
+//! Looks ahead of places: once for each waiting task, and never instead of an answer that is still true.
+
+use super::super::ahead::{LOOK_LASTS, MAX_LOOKS};
+use super::*;
+
+fn present(tag: &str) -> (Key, Found) {
+    (key(tag), Found::Present { image_id: "reg.example/app@sha256:1".to_owned() })
+}
+
+fn absent(tag: &str) -> (Key, Found) {
+    (key(tag), Found::Absent)
+}
+
+fn asked(decision: &Decision) -> Vec<&str> {
+    let images = decision.look.iter().flat_map(|look| &look.images);
+    images.map(|(key, _)| key.tag.as_str()).collect()
+}
+
+fn tagged(tags: &[&str]) -> Worklist {
+    list(&tags.iter().map(|tag| json!({ "tag": tag })).collect::<Vec<_>>())
+}
+
+#[test]
+fn what_has_no_place_is_looked_for_once_and_what_has_one_is_not() {
+    let mut worklist = tagged(&["1", "2", "3"]);
+    let decision = worklist.decide(&free(1), at(0));
+    assert_eq!((tags(&decision), asked(&decision)), (vec!["1"], vec!["2", "3"]));
+    assert!(!decision.starts[0].is_known_absent);
+    assert_eq!(worklist.decide(&free(1), at(0)).look, None, "a look is under way");
+    assert_eq!(worklist.looked(1, [absent("2"), absent("3")].into(), at(0)), []);
+    assert_eq!(worklist.decide(&free(1), at(0)).look, None, "everything is known");
+    assert_eq!(phase(&worklist, "2"), PullPhase::Waiting);
+}
+
+#[test]
+fn what_the_node_has_already_ends_without_a_place() {
+    let mut worklist = tagged(&["1", "2", "3"]);
+    worklist.decide(&free(1), at(0));
+    let endings = worklist.looked(1, [absent("2"), present("3")].into(), at(1));
+    let [ending] = &endings[..] else { panic!("one task ended: {endings:?}") };
+    assert_eq!((ending.task.key.tag.as_str(), ending.was_present), ("3", true));
+    let status = status(&worklist, "3");
+    assert_eq!((status.phase, status.progress), (PullPhase::Succeeded, 100));
+    assert_eq!(status.image_id.as_deref(), Some("reg.example/app@sha256:1"));
+    assert_eq!((status.start_time.unwrap().0, status.completion_time.unwrap().0), (at(1).wall, at(1).wall));
+    assert_eq!(worklist.running(), 1);
+}
+
+#[test]
+fn an_attempt_trusts_a_look_for_a_while() {
+    let lasts = LOOK_LASTS.as_secs();
+    for (begins, is_known_absent) in [(lasts, true), (lasts + 1, false)] {
+        let mut worklist = tagged(&["1", "2"]);
+        worklist.decide(&free(1), at(0));
+        worklist.looked(1, [absent("2")].into(), at(0));
+        worklist.ended(1, success(), at(begins), STEADY);
+        let decision = worklist.decide(&free(1), at(begins));
+        assert_eq!(decision.starts[0].is_known_absent, is_known_absent, "after {begins} s");
+    }
+}
+
+#[test]
+fn an_image_that_another_entry_has_just_brought_is_looked_for_again() {
+    let mut worklist = Worklist::default();
+    let spec = json!({ "images": {
+        "docker.io/library/nginx": { "tags": [{ "tag": "1" }] }, "nginx": { "tags": [{ "tag": "1" }] },
+    }});
+    worklist.adopt(read(&spec), &BTreeMap::new(), at(0));
+    let look = worklist.decide(&free(1), at(0)).look.unwrap();
+    worklist.looked(
+        look.number,
+        look.images.into_iter().map(|(key, _)| (key, Found::Absent)).collect(),
+        at(0),
+    );
+    worklist.ended(1, success(), at(1), STEADY);
+    assert!(!worklist.decide(&free(1), at(1)).starts[0].is_known_absent);
+}
+
+#[test]
+fn a_full_disk_or_a_slow_registry_is_not_in_the_way_of_a_look_and_a_missing_runtime_is() {
+    let mut worklist = tagged(&["1"]);
+    let away = Conditions { hold: Some("waits for the runtime".to_owned()), ..free(1) };
+    assert_eq!(worklist.decide(&away, at(0)).look, None);
+    let full = Conditions { no_room: Some("waits for room".to_owned()), ..free(1) };
+    let decision = worklist.decide(&full, at(0));
+    assert_eq!((tags(&decision), asked(&decision)), (vec![], vec!["1"]));
+    assert_eq!(worklist.looked(1, [present("1")].into(), at(0)).len(), 1);
+}
+
+#[test]
+fn what_must_be_asked_of_the_registry_is_not_looked_for() {
+    let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2", "imagePullPolicy": "Always" })]);
+    assert_eq!(worklist.decide(&free(1), at(0)).look, None);
+}
+
+#[test]
+fn so_many_are_looked_for_at_a_time() {
+    let names: Vec<String> = (0..MAX_LOOKS + 3).map(|number| format!("{number:02}")).collect();
+    let mut worklist = tagged(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let decision = worklist.decide(&free(1), at(0));
+    assert_eq!(asked(&decision).len(), MAX_LOOKS);
+    worklist.looked(
+        1,
+        decision.look.unwrap().images.into_iter().map(|(key, _)| (key, Found::Absent)).collect(),
+        at(0),
+    );
+    assert_eq!(asked(&worklist.decide(&free(1), at(0))), [&names[MAX_LOOKS + 1], &names[MAX_LOOKS + 2]]);
+}
+
+#[test]
+fn an_answer_that_comes_too_late_disturbs_nothing() {
+    let mut worklist = tagged(&["1", "2", "3"]);
+    worklist.decide(&free(1), at(0));
+    worklist.ended(1, success(), at(0), STEADY);
+    assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["2"]);
+    let again = read(&spec(&[json!({ "tag": "2" }), json!({ "tag": "3", "version": 1 })]));
+    worklist.adopt(again, &BTreeMap::new(), at(0));
+    assert_eq!(worklist.looked(1, [present("2"), present("3")].into(), at(0)), []);
+    assert_eq!((phase(&worklist, "2"), phase(&worklist, "3")), (PullPhase::Pulling, PullPhase::Waiting));
+    assert_eq!(asked(&worklist.decide(&free(1), at(0))), ["3"]);
+    let mut emptied = worklist.emptied();
+    emptied.adopt(read(&spec(&[json!({ "tag": "3" })])), &BTreeMap::new(), at(0));
+    assert_eq!(emptied.decide(&free(0), at(0)).look.unwrap().number, 3);
+    assert_eq!(emptied.looked(2, [present("3")].into(), at(0)), []);
+}
+
+#[test]
+fn what_a_vanished_runtime_did_not_answer_is_asked_again_and_what_it_cannot_say_is_not() {
+    let mut worklist = tagged(&["1", "2", "3"]);
+    worklist.decide(&free(1), at(0));
+    worklist.looked(1, [(key("2"), Found::Unclear)].into(), at(0));
+    assert_eq!(asked(&worklist.decide(&free(1), at(0))), ["3"]);
+    worklist.ended(1, success(), at(0), STEADY);
+    assert!(!worklist.decide(&free(1), at(0)).starts[0].is_known_absent);
+}
