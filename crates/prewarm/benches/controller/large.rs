@@ -84,7 +84,7 @@ async fn rest(controller: &Process, start: Instant, cluster: &Cluster) -> anyhow
         tokio::time::sleep(Duration::from_secs(1)).await;
         controller.check()?;
         let present = (start.elapsed(), cpu_seconds(pid)?);
-        let share = (present.1 - last.1) / (present.0 - last.0).as_secs_f64();
+        let share = (present.1 - last.1) / present.0.saturating_sub(last.0).as_secs_f64();
         if share < REST && has_lease(cluster).await? && present.1 > 1.0 {
             return Ok(last.0);
         }
