@@ -19,6 +19,10 @@ use crate::node::task::Key;
 use crate::secret::JobKey;
 use crate::selection::Selection;
 
+/// So many jobs are remembered that are gone before their watch has said so. Beyond that, a late word of the watch may
+/// bring one back until the next one.
+const MOST_ENDED: usize = 10_000;
+
 impl Ledger {
     /// A Node is like this.
     pub fn hear_node(&mut self, object: NodeObject) {
@@ -88,6 +92,9 @@ impl Ledger {
     pub fn hear_job(&mut self, mut object: ImagePullJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text(uid)) else { return };
+        if self.ended.contains(&uid) {
+            return;
+        }
         let key = key(&object.metadata);
         if let Some(other) = self.job_uids.get(&key).filter(|other| **other != uid).cloned() {
             if is_older_job(&self.jobs[&other].object, &object) {
@@ -138,6 +145,9 @@ impl Ledger {
 
     /// An ImagePullJob is gone. With a UID, only if it is still that one.
     pub fn lose_job(&mut self, key: &JobKey, uid: Option<&str>) {
+        if let Some(uid) = uid {
+            self.ended.remove(uid);
+        }
         let Some(held) = self.job_uids.get(key).cloned() else { return };
         if uid.is_some_and(|uid| *uid != *held) {
             return;
@@ -152,6 +162,15 @@ impl Ledger {
         }
         self.timers.set(Target::Job(held.clone()), None);
         self.left.insert(held);
+    }
+
+    /// The answer to a write says that an ImagePullJob is gone. What the watch still has to say about it is older.
+    pub(super) fn end_job(&mut self, key: &JobKey, uid: &str) {
+        self.lose_job(key, Some(uid));
+        if self.ended.len() < MOST_ENDED {
+            let uid = self.shared.text(uid);
+            self.ended.insert(uid);
+        }
     }
 
     /// Takes a job out of the unfinished ones of its image.

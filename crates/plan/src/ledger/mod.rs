@@ -82,6 +82,8 @@ pub struct Ledger {
     timers: Timers<Target>,
     /// Jobs that are gone or over and whose entries have to be found.
     left: BTreeSet<Arc<str>>,
+    /// Jobs that are gone, until their watch says so. UIDs do not come back, but what a watch says may be late.
+    ended: BTreeSet<Arc<str>>,
     tellings: Vec<Telling>,
     passes: Passes,
 }

@@ -115,7 +115,7 @@ impl Ledger {
             // With the last finalizer goes the object, although the answer still shows it.
             Outcome::Written(object) if has_ended(&object.metadata) => {
                 job.attempts.succeed();
-                self.lose_job(key, Some(uid));
+                self.end_job(key, uid);
             }
             Outcome::Written(object) => {
                 job.attempts.succeed();
@@ -123,7 +123,7 @@ impl Ledger {
             }
             Outcome::Gone => {
                 job.attempts.succeed();
-                self.lose_job(key, Some(uid));
+                self.end_job(key, uid);
             }
             Outcome::Collided(object) => {
                 job.attempts.collide(now, jitter);
@@ -227,7 +227,7 @@ impl Ledger {
         match outcome {
             // It is on its way out and waits for its finalizer.
             Outcome::Written(object) => self.hear_job(object),
-            Outcome::Gone => self.lose_job(key, Some(uid)),
+            Outcome::Gone => self.end_job(key, uid),
             Outcome::Collided(_) | Outcome::Refused(_) | Outcome::Failed => {}
         }
         self.soil(Target::List(list_uid.clone()));

@@ -186,6 +186,26 @@ fn a_late_answer_does_not_hide_a_node_image_that_was_made_again() {
     assert_eq!(world.granted("a"), ["n1"]);
 }
 
+/// The answer to a write tells of a deletion before the watch has told what came before it.
+#[test]
+fn a_late_word_of_the_watch_does_not_bring_back_a_job_that_is_gone() {
+    let mut world = World::of(&["n1"]);
+    world.create(never("a")).settle();
+    let old = world.store.jobs[&job_key("a")].clone();
+    edit(&mut world, "a", &json!({"parallelism": 7}));
+    world.hear();
+    world.now = at(2);
+    world.store.jobs.clear();
+    for command in world.decide() {
+        world.carry_out(command, Fate::Fine);
+    }
+    world.settle();
+    assert!(world.tag("n1", "nginx:1").is_none());
+    let late = ImagePullJob { status: None, ..old };
+    world.ledger.hear_job(late);
+    assert_eq!(world.settle(), 0);
+}
+
 #[test]
 fn a_status_that_cannot_be_written_is_written_later() {
     let mut world = World::of(&["n1"]);
