@@ -22,7 +22,7 @@ pub struct Fresh {
     /// The namespace, in the run and here.
     pub namespace: (&'static str, String),
     /// The fresh objects, by their path.
-    pub objects: HashMap<String, Identity>,
+    pub objects: HashMap<String, Arc<Mutex<Identity>>>,
 }
 
 /// A write that is ready to be sent.
@@ -59,7 +59,7 @@ struct Answer {
 pub async fn replay(
     client: &Client,
     writes: &[Write],
-    fresh: &Fresh,
+    fresh: &mut Fresh,
     at_once: usize,
 ) -> anyhow::Result<Duration> {
     let ready = prepare(writes, fresh)?;
@@ -72,14 +72,12 @@ pub async fn replay(
     Ok(start.elapsed())
 }
 
-fn prepare(writes: &[Write], fresh: &Fresh) -> anyhow::Result<Vec<Ready>> {
-    let mut objects = HashMap::<String, Arc<Mutex<Identity>>>::new();
+fn prepare(writes: &[Write], fresh: &mut Fresh) -> anyhow::Result<Vec<Ready>> {
     let mut ready = Vec::new();
     for write in writes.iter().filter(|write| write.is_taken()) {
         let path = fresh.path(&write.path);
         let object = object_of(write, &fresh.path(write.place()))?;
-        let identity = fresh.objects.get(&object).cloned().unwrap_or_default();
-        let object = objects.entry(object).or_insert_with(|| Arc::new(Mutex::new(identity))).clone();
+        let object = fresh.objects.entry(object).or_default().clone();
         let body = fresh.body(write)?;
         let (method, content_type) = (write.method.clone(), write.content_type.clone());
         ready.push(Ready { method, path, content_type, body, object });

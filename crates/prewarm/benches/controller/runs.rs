@@ -1,6 +1,7 @@
 //! Jobs on a whole cluster: how long they take, how often the server is written to, and how near that is to the floor.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -11,6 +12,7 @@ use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
 use prewarm_testkit::figure::{Bar, Figures, median};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use super::agents::WRITERS;
 use super::cluster::{Cluster, Counts, NAMESPACE, NODE, Running, labels};
@@ -36,7 +38,7 @@ pub async fn rolling(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result
     figures.add(&figure, run.seconds / ideal, "×", Bar::AtMost(1.1));
     let statuses = f64_of_count(&run.counts, "imagepulljobs/status");
     let figure = format!("status writes of that job, which took {:.1} s ({word})", run.seconds);
-    figures.add(&figure, statuses, "", Bar::AtMost(run.seconds + 2.0));
+    figures.add(&figure, statuses, "", Bar::AtMost(run.seconds.ceil() + 2.0));
     running.stop().await
 }
 
@@ -56,7 +58,7 @@ pub async fn wide(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result<()
             *most = f64::max(*most, per_node(cluster, &run.counts));
         }
         if cluster.is_real() {
-            let fresh =
+            let mut fresh =
                 Floor::make(cluster, pair, "imagepulljobs", &jobs::job(&name, &image, cluster.nodes)).await?;
             made.push(run.seconds / fresh.replay(cluster, &run.writes).await?);
             deleted.push(gone.seconds / fresh.replay(cluster, &gone.writes).await?);
@@ -102,7 +104,7 @@ pub async fn list(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result<()
         running.agents.wait("the end of all tags", |totals| totals.tags + totals.reported == 0).await?;
         running.stop().await?;
         if cluster.is_real() {
-            let fresh = Floor::make(cluster, 10 + pair, "imagelistpulljobs", &object).await?;
+            let mut fresh = Floor::make(cluster, 10 + pair, "imagelistpulljobs", &object).await?;
             ratios.push(run.seconds / fresh.replay(cluster, &run.writes).await?);
             fresh.remove(cluster).await?;
         }
@@ -202,7 +204,7 @@ impl Floor {
         let stem = format!("floor-{number}-");
         let api = Api::<NodeImage>::all(cluster.client.clone());
         let made = (0..cluster.nodes).map(|node| make_node_image(&api, format!("{stem}{node:05}")));
-        let mut objects: HashMap<String, Identity> =
+        let mut objects: HashMap<String, Arc<Mutex<Identity>>> =
             stream::iter(made).buffer_unordered(CONNECTIONS).try_collect().await?;
         let path = format!("/apis/apps.kruise.io/v1beta1/namespaces/{namespace}/{plural}");
         let request = http::Request::post(&path).header("content-type", "application/json");
@@ -211,13 +213,13 @@ impl Floor {
         let name = text("name").context("a job has a name")?;
         let (uid, resource_version) = (text("uid"), text("resourceVersion"));
         let identity = Identity { uid, resource_version, generation: 1 };
-        objects.insert(format!("{path}/{name}"), identity);
+        objects.insert(format!("{path}/{name}"), Arc::new(Mutex::new(identity)));
         Ok(Self(Fresh { nodes: (NODE, stem), namespace: (NAMESPACE, namespace), objects }))
     }
 
-    async fn replay(&self, cluster: &Cluster, writes: &[Write]) -> anyhow::Result<f64> {
+    async fn replay(&mut self, cluster: &Cluster, writes: &[Write]) -> anyhow::Result<f64> {
         // Making the fresh objects has opened as many connections, so none is opened while the clock runs.
-        let took = replay(&cluster.client, writes, &self.0, CONNECTIONS).await?;
+        let took = replay(&cluster.client, writes, &mut self.0, CONNECTIONS).await?;
         eprintln!("{:.2} s for {} writes at the floor", took.as_secs_f64(), writes.len());
         Ok(took.as_secs_f64())
     }
@@ -230,7 +232,10 @@ impl Floor {
     }
 }
 
-async fn make_node_image(api: &Api<NodeImage>, name: String) -> anyhow::Result<(String, Identity)> {
+async fn make_node_image(
+    api: &Api<NodeImage>,
+    name: String,
+) -> anyhow::Result<(String, Arc<Mutex<Identity>>)> {
     let mut labels = labels(&name);
     labels[FAKE_NODE_IMAGE_LABEL] = json!("true");
     let object = json!({
@@ -239,7 +244,8 @@ async fn make_node_image(api: &Api<NodeImage>, name: String) -> anyhow::Result<(
     });
     let made = api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     let path = format!("/apis/apps.kruise.io/v1beta1/nodeimages/{name}");
-    Ok((path, Identity { uid: made.metadata.uid, resource_version: None, generation: 1 }))
+    let identity = Identity { uid: made.metadata.uid, resource_version: None, generation: 1 };
+    Ok((path, Arc::new(Mutex::new(identity))))
 }
 
 /// As long as a real one; nobody collects garbage here.
