@@ -129,7 +129,11 @@ impl Ledger {
                 job.attempts.collide(now, jitter);
                 self.hear_job(*object);
             }
-            Outcome::Refused(_) | Outcome::Failed => job.attempts.fail(now, jitter),
+            Outcome::Refused(_) | Outcome::Failed => {
+                // What was not written need not wait for its second.
+                job.written_at = None;
+                job.attempts.fail(now, jitter);
+            }
         }
         self.soil(Target::Job(uid.clone()));
     }

@@ -217,6 +217,17 @@ fn a_status_that_cannot_be_written_is_written_later() {
     assert_eq!(world.counts("a"), [1, 1, 0, 0]);
 }
 
+/// kruise R46: a job that ends soon must not seem to have begun later than its nodes.
+#[test]
+fn a_status_that_could_not_be_written_does_not_wait_for_its_second() {
+    let mut world = World::of(&["n1"]);
+    let is_status = |command: &Command| matches!(command, Command::Job { write: Write::Status(_), .. });
+    world.create(broad("a"));
+    world.settle_with(|command| if is_status(command) { Fate::Lost } else { Fate::Fine });
+    world.pass(Duration::from_millis(200));
+    assert_eq!(world.status("a").start_time.unwrap().0, at(0));
+}
+
 /// kruise W16
 #[test]
 fn nothing_waits_for_a_watch() {
