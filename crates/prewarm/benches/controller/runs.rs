@@ -38,7 +38,7 @@ pub async fn rolling(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result
     figures.add(&figure, run.seconds / ideal, "×", Bar::AtMost(1.1));
     let statuses = f64_of_count(&run.counts, "imagepulljobs/status");
     let figure = format!("status writes of that job, which took {:.1} s ({word})", run.seconds);
-    figures.add(&figure, statuses, "", Bar::AtMost(run.seconds.ceil() + 2.0));
+    figures.add(&figure, statuses, "", Bar::AtMost(run.seconds.floor() + 2.0));
     running.stop().await
 }
 
