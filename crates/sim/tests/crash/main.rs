@@ -7,8 +7,7 @@
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
-use prewarm_embedded::Options;
-use prewarm_embedded::faults::{Action, Cut, FaultPlan, Faults, Filter, Rates, Rule, ScriptedFault, Verb};
+use prewarm_embedded::faults::{Action, Faults, Filter, ScriptedFault};
 use prewarm_sim::Cluster;
 
 mod end;
@@ -133,57 +132,4 @@ async fn an_agent_that_dies_after_any_write_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_to_any_write_of_an_agent_changes_nothing() {
     at_every_write(Victim::Agent, lost_answer).await;
-}
-
-/// Watches that break off, come late and begin anew with another list.
-#[tokio::test(start_paused = true)]
-async fn watches_that_break_and_lag_change_nothing() {
-    for scenario in SCENARIOS {
-        let (clean, _) = play(scenario, Victim::Controller, Faults::none()).await;
-        let cut =
-            |after| ScriptedFault::always(Action::CutWatch(after, Cut::Broken)).of(Filter::verb(Verb::Watch));
-        for after in [1, 2, 3, 5] {
-            let (end, _) = play(scenario, Victim::Controller, Faults::scripted(vec![cut(after)])).await;
-            assert_eq!(end, clean, "{}: with watches that break after {after} events", scenario.name);
-        }
-        let late =
-            ScriptedFault::always(Action::DelayWatch(Duration::from_secs(3))).of(Filter::verb(Verb::Watch));
-        let (end, _) = play(scenario, Victim::Controller, Faults::scripted(vec![late])).await;
-        assert_eq!(end, clean, "{}: with watches that come late", scenario.name);
-    }
-}
-
-/// A server that remembers next to nothing answers watches with 410, so everything is listed again and again.
-#[tokio::test(start_paused = true)]
-async fn lists_instead_of_watches_change_nothing() {
-    let rates = Rates {
-        watch_cut: 1.0,
-        cut_after_events: 0..=3,
-        cut_after: Duration::from_secs(1)..=Duration::from_secs(5),
-        ..Rates::default()
-    };
-    let plan = FaultPlan {
-        rules: vec![Rule { applies_to: Filter::verb(Verb::Watch), rates }],
-        ..FaultPlan::default()
-    };
-    for (seed, scenario) in SCENARIOS.iter().enumerate() {
-        let (clean, _) = play(scenario, Victim::Controller, Faults::none()).await;
-        let faults = Faults::new(plan.clone(), seed as u64);
-        let (end, _) = play_on(scenario, Options { history_changes: 1, ..Options::default() }, faults).await;
-        assert_eq!(end, clean, "{}: with a server that forgets", scenario.name);
-    }
-}
-
-async fn play_on(scenario: &Scenario, options: Options, faults: Faults) -> (End, u64) {
-    let clock = std::sync::Arc::new(prewarm_clock::TokioClock::starting_at(scenarios::beginning()));
-    let mut cluster = Cluster::on(clock, options);
-    for (image, milliseconds) in scenario.images {
-        cluster.publish(image, Duration::from_millis(*milliseconds));
-    }
-    cluster.add_nodes(scenario.nodes).await;
-    cluster.start_controller_that_dies(&faults);
-    known(&cluster).await;
-    (scenario.play)(&mut cluster).await;
-    tokio::time::sleep(ECHOES).await;
-    (End::of(&cluster).await, faults.writes())
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::FutureExt as _;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -18,11 +17,6 @@ use crate::Scenario;
 /// How long a story waits for what must come, in its own time. With a dead controller's Lease or a paused write it may
 /// take longer than usual.
 const PATIENCE: u64 = 600;
-
-/// When every story begins.
-pub fn beginning() -> Timestamp {
-    "2026-11-15T08:00:00Z".parse().expect("a time")
-}
 
 macro_rules! scenarios {
     ($($name:literal, $nodes:literal, $images:expr, $play:ident;)*) => {
@@ -39,7 +33,6 @@ scenarios! {
     "a job deleted while nodes pull", 2, [("app:1", 60_000)], deleted_early;
     "a job deleted when it is over", 2, [("app:1", 100)], deleted_late;
     "a job that goes by its TTL", 2, [("app:1", 100)], goes_by_ttl;
-    "a job that takes too long", 2, [("app:1", 900_000)], too_late;
     "a job that is paused and resumed", 3, [("app:1", 1000)], paused;
     "two jobs that want the same", 2, [("app:1", 2000)], sharing;
     "a job that wants the newest of what is there", 2, [("app:1", 500)], always_joins;
@@ -94,16 +87,6 @@ async fn goes_by_ttl(cluster: &mut Cluster) {
     cluster.pull("warm", json!({"image": "app:1", "parallelism": 2, "completionPolicy": policy})).await;
     job_gone(cluster, "warm").await;
     no_entries(cluster).await;
-}
-
-async fn too_late(cluster: &mut Cluster) {
-    let spec = json!({
-        "image": "app:1", "parallelism": 2, "pullPolicy": {"timeoutSeconds": 20},
-        "completionPolicy": {"activeDeadlineSeconds": 30},
-    });
-    cluster.pull("warm", spec).await;
-    cluster.finished_within(PATIENCE, "warm").await;
-    cluster.pass(120).await;
 }
 
 async fn paused(cluster: &mut Cluster) {
