@@ -105,10 +105,6 @@ fn lost_answer(write: u64) -> Faults {
     Faults::scripted(vec![ScriptedFault::at(write, Action::AnswerLost).of(Filter::writes())])
 }
 
-fn refusal(write: u64) -> Faults {
-    Faults::scripted(vec![ScriptedFault::at(write, Action::InternalError).of(Filter::writes())])
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_dies_after_any_write_changes_nothing() {
     at_every_write(Victim::Controller, death).await;
@@ -117,11 +113,6 @@ async fn a_controller_that_dies_after_any_write_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_to_any_write_of_the_controller_changes_nothing() {
     at_every_write(Victim::Controller, lost_answer).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_failed_write_of_the_controller_changes_nothing() {
-    at_every_write(Victim::Controller, refusal).await;
 }
 
 #[tokio::test(start_paused = true)]
