@@ -111,11 +111,6 @@ async fn a_controller_that_dies_after_any_write_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_any_write_of_the_controller_changes_nothing() {
-    at_every_write(Victim::Controller, lost_answer).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_agent_that_dies_after_any_write_changes_nothing() {
     at_every_write(Victim::Agent, death).await;
 }
