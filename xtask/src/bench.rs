@@ -1,7 +1,5 @@
 //! The benchmarks: each prints one JSON line per figure with its bar, and fails when a bar is missed.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, bail};
 
 /// One benchmark.
@@ -24,7 +22,7 @@ const BENCHES: [Bench; 4] = [
     Bench {
         name: "agent",
         package: "prewarm",
-        shows: "what the agent costs and how fast it is",
+        shows: "what the agent costs and how fast it is; a part by its name, such as batches",
         is_real: true,
     },
     Bench {
@@ -49,7 +47,7 @@ pub fn run(name: &str, flags: &[&str]) -> Result<()> {
     if bench.is_real && !flags.contains(&"--embedded") {
         crate::tools::run().context("this benchmark needs the programs of the real cluster")?;
     }
-    let status = Command::new("cargo")
+    let status = crate::cargo::cargo()
         .args(["bench", "--quiet", "--package", bench.package, "--bench", bench.name])
         .arg("--")
         .args(flags)

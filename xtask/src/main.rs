@@ -1,6 +1,7 @@
 //! The project's only task runner: `cargo xtask …`.
 
 mod bench;
+mod cargo;
 mod duration;
 mod generate;
 mod test;

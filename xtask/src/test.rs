@@ -7,7 +7,7 @@ mod real;
 mod report;
 mod tally;
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 
@@ -46,7 +46,7 @@ pub fn run(scope: Scope) -> ExitCode {
 
 fn run_documentation() -> anyhow::Result<Tally> {
     let output =
-        Command::new("cargo").args(["test", "--quiet", "--workspace", "--doc"]).output().context("cargo")?;
+        crate::cargo::cargo().args(["test", "--quiet", "--workspace", "--doc"]).output().context("cargo")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let tally = Tally::of_output(&text);
     if !output.status.success() {
@@ -57,7 +57,7 @@ fn run_documentation() -> anyhow::Result<Tally> {
 }
 
 fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
-    let status = Command::new("cargo").args(arguments).status().context("starting cargo")?;
+    let status = crate::cargo::cargo().args(arguments).status().context("starting cargo")?;
     if !status.success() {
         bail!("cargo {}: {status}", arguments[0]);
     }

@@ -30,7 +30,7 @@ pub struct Binary {
 
 /// Builds all test binaries of the workspace.
 pub fn build_all() -> anyhow::Result<Vec<Binary>> {
-    let mut command = Command::new("cargo");
+    let mut command = crate::cargo::cargo();
     command.args(["test", "--quiet", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
     let output = command.stderr(Stdio::inherit()).output().context("starting cargo")?;
     ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
@@ -43,7 +43,7 @@ pub fn build_all() -> anyhow::Result<Vec<Binary>> {
 
 /// Builds the program as it is shipped, and says where it is.
 pub fn build_shipped() -> anyhow::Result<PathBuf> {
-    let mut command = Command::new("cargo");
+    let mut command = crate::cargo::cargo();
     command.args(["build", "--quiet", "--release", "--package", "prewarm"]);
     command.arg("--message-format=json-render-diagnostics");
     let output = command.stderr(Stdio::inherit()).output().context("starting cargo")?;
