@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use node::{Node, TINY_IMAGES};
+use node::Node;
 use prewarm_testkit::figure::{Bar, Figures, median};
 use prewarm_testkit::measure::{cpu_seconds, peak_resident_mib, resident_mib};
 
@@ -20,8 +20,9 @@ const PAIRS: usize = 11;
 const SINGLE: usize = 210;
 /// How many tiny images one spec asks for.
 const BATCH: usize = 50;
-/// How many such specs are compared with pulls by hand.
-const BATCHES: usize = 9;
+/// How many such specs are compared with pulls by hand. Each pair takes a second and a half, in which a garbage
+/// collection or another program weighs much, so it takes many for a steady median.
+const BATCHES: usize = 25;
 /// How many pulls run at once.
 const PARALLEL: usize = 2;
 /// How long the agent is watched doing nothing.
@@ -81,9 +82,24 @@ fn named_parts(words: impl Iterator<Item = String>) -> anyhow::Result<Vec<Part>>
     Ok(if parts.is_empty() { PARTS.map(|(_, part)| part).into() } else { parts })
 }
 
+impl Part {
+    /// How many tiny images it uses up.
+    fn tiny_images(self) -> usize {
+        match self {
+            Self::Start => 1,
+            Self::Single => SINGLE,
+            Self::Batches => 2 * BATCH * BATCHES,
+            Self::Large => 0,
+            Self::Memory | Self::Idle => BATCH,
+        }
+    }
+}
+
 async fn measure(parts: &[Part]) -> anyhow::Result<ExitCode> {
     let mut figures = Figures::new("agent");
-    let mut node = Node::prepare().await?;
+    let other_parts = parts.iter().filter(|part| **part != Part::Start);
+    let tiny_images = Part::Start.tiny_images() + other_parts.map(|part| part.tiny_images()).sum::<usize>();
+    let mut node = Node::prepare(tiny_images).await?;
     // Everything else needs a running agent, so it is started and measured in any case.
     start(&mut node, &mut figures).await?;
     for (_, part) in PARTS.into_iter().filter(|(_, part)| parts.contains(part)) {
@@ -224,8 +240,8 @@ async fn idle(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
 }
 
 /// Makes and pushes what the benchmark pulls.
-async fn push_all(registry: &prewarm_testkit::Registry) -> anyhow::Result<()> {
-    let tiny = (0..TINY_IMAGES).map(|number| node::push_tiny(registry, number));
+async fn push_all(registry: &prewarm_testkit::Registry, tiny_images: usize) -> anyhow::Result<()> {
+    let tiny = (0..tiny_images).map(|number| node::push_tiny(registry, number));
     stream::iter(tiny).buffer_unordered(4).try_collect::<Vec<_>>().await?;
     try_join_all([node::push_large(registry)]).await?;
     Ok(())

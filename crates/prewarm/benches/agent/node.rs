@@ -17,8 +17,6 @@ use prewarm_testkit::process::Process;
 use prewarm_testkit::{ApiServer, Registry};
 use serde_json::{Value, json};
 
-/// As many as all parts of the benchmark use together.
-pub const TINY_IMAGES: usize = 1300;
 /// Longer than the benchmark takes.
 const WATCH_SECONDS: u32 = 7200;
 const MEGABYTE: usize = 1_000_000;
@@ -41,7 +39,7 @@ pub struct Node {
 }
 
 impl Node {
-    pub async fn prepare() -> anyhow::Result<Self> {
+    pub async fn prepare(tiny_images: usize) -> anyhow::Result<Self> {
         let (server, registry) = tokio::try_join!(ApiServer::start(), Registry::start())?;
         let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
         server
@@ -60,7 +58,7 @@ impl Node {
                 "--timeout=60s",
             ])
             .await?;
-        super::push_all(&registry).await?;
+        super::push_all(&registry, tiny_images).await?;
         let node = prewarm_testkit::Node::start(&registry).await?;
         let api = Api::<NodeImage>::all(server.client()?);
         let object = json!({
