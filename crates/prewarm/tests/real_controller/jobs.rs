@@ -36,10 +36,11 @@ pub async fn a_job_with_a_secret_leaves_nothing_behind() -> anyhow::Result<()> {
             "pullPolicy": {"timeoutSeconds": 50, "backoffLimit": 2},
             "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 50, "ttlSecondsAfterFinished": 20},
         });
+        let before = world.history().await?;
         world.create(version, "ImagePullJob", &namespace, "job", spec).await?;
         world.job_desires(3, &namespace, "job", NODES).await?;
-        world.is_copied(10, &namespace, "login", "job").await?;
         world.job_is(180, &namespace, "job", (NODES, NODES, true)).await?;
+        ensure!(world.was_copied(&before, &namespace, "job").await?, "no copy was made for the job");
         world.job_is_gone(25, &namespace, "job").await?;
         world.entry_is_gone(25, &image).await?;
         world.copies_are_gone(10, &namespace, "login").await?;

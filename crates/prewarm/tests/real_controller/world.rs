@@ -4,9 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use futures::TryStreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{self as core, Secret};
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent,
+    WatchParams,
+};
 use kube::{Api, Client};
 use prewarm_api::crd;
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
@@ -166,14 +170,24 @@ impl World {
     }
 
     /// The copies of a Secret: those that are made for this namespace and name.
+    fn copies_api(&self) -> anyhow::Result<Api<Secret>> {
+        Ok(Api::namespaced(self.client()?, DEFAULT_CONFIG_NAMESPACE))
+    }
+
     pub async fn copies(&self, namespace: &str, name: &str) -> anyhow::Result<Vec<Secret>> {
-        let api = Api::<Secret>::namespaced(self.client()?, DEFAULT_CONFIG_NAMESPACE);
         let of_source = |secret: &Secret| {
             let annotations = secret.metadata.annotations.as_ref();
             let source = annotations.and_then(|all| all.get("imagepulljobs.kruise.io/source-key"));
             source.is_some_and(|source| *source == format!("{namespace}/{name}"))
         };
-        Ok(api.list(&ListParams::default()).await?.items.into_iter().filter(of_source).collect())
+        Ok(self
+            .copies_api()?
+            .list(&ListParams::default())
+            .await?
+            .items
+            .into_iter()
+            .filter(of_source)
+            .collect())
     }
 
     /// Makes or replaces a Secret with a login for a host.
@@ -292,13 +306,21 @@ impl World {
         let mut copies = self.copies(namespace, name).await?;
         ensure!(copies.len() == 1, "{} copies", copies.len());
         let copy = copies.remove(0);
-        let annotations = copy.metadata.annotations.clone().unwrap_or_default();
-        let references = annotations.get(SECRET_REFERENCES_ANNOTATION).map_or("", String::as_str);
-        ensure!(
-            references.split(',').any(|reference| reference == format!("{namespace}/{job}")),
-            "{references}"
-        );
+        ensure!(lists(&copy, namespace, job), "{:?}", copy.metadata.annotations);
         Ok(copy)
+    }
+
+    /// Where the history of the copies stands.
+    pub async fn history(&self) -> anyhow::Result<String> {
+        let list = self.copies_api()?.list(&ListParams::default()).await?;
+        list.metadata.resource_version.context("a list without a version")
+    }
+
+    /// Whether a copy was made since then that lists the job. A quick job's copy lives too briefly to be asked for.
+    pub async fn was_copied(&self, since: &str, namespace: &str, job: &str) -> anyhow::Result<bool> {
+        let briefly = WatchParams::default().timeout(1);
+        let events = self.copies_api()?.watch(&briefly, since).await?.try_collect::<Vec<_>>().await?;
+        Ok(events.iter().any(|event| matches!(event, WatchEvent::Added(copy) if lists(copy, namespace, job))))
     }
 
     /// Who leads, by the Lease.
@@ -340,6 +362,13 @@ async fn server(directory: &Path, audit: &Path) -> anyhow::Result<ApiServer> {
         .flag(&format!("--audit-log-path={}", audit.display()))
         .start()
         .await
+}
+
+/// Whether a copy is kept for the job.
+fn lists(copy: &Secret, namespace: &str, job: &str) -> bool {
+    let annotations = copy.metadata.annotations.as_ref();
+    let references = annotations.and_then(|all| all.get(SECRET_REFERENCES_ANNOTATION));
+    references.is_some_and(|list| list.split(',').any(|reference| reference == format!("{namespace}/{job}")))
 }
 
 /// Selects every node but the fake one.
