@@ -15,8 +15,10 @@ use crate::program::Agent;
 
 const ROUNDS: usize = 10;
 const SIZE: usize = 3 * 1024 * 1024;
-/// Bytes a second, so that a download takes long enough to be met in its middle.
-const PACE: u64 = 4 * 1024 * 1024;
+/// No configuration is larger, so that it always arrives before a layer stops.
+const CONFIGURATION: u64 = 64 * 1024;
+/// How often a pull is met with its image just there, instead of some way into its layer.
+const AFTERWARDS: f64 = 0.2;
 /// Repeats a run, with the number that it printed.
 const SEED_VARIABLE: &str = "PREWARM_SEED";
 const NAME: &str = "watched.example/killed/web";
@@ -65,26 +67,26 @@ impl<'a> Race<'a> {
         &self.images[round].blobs[1].digest
     }
 
-    /// Waits for a random point of the latest pull: some way into the layer, or with the image just there.
+    /// Asks for another image and waits for a random point of its pull: some way into the layer, or with the image just
+    /// there. The layer stops at that point, so that a slow machine meets it as well.
     async fn reach_random_point(&mut self) -> anyhow::Result<()> {
-        let round = self.images.len() - 1;
-        let (way, size) = (self.random.random_range(0.0..1.2), self.images[round].blobs[1].bytes.len());
-        let (layer, reference) =
-            (On::Path(self.layer(round).to_owned()), format!("{NAME}:{}", self.tag(round)));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_precision_loss,
-            clippy::cast_sign_loss,
-            reason = "a share of a small number is a small number"
-        )]
-        // Between the last tenth and the image nobody knows which bytes have arrived.
-        let bytes = (size as f64 * 0.9_f64.min(way)) as u64;
+        let round = self.images.len();
+        if self.random.random_bool(AFTERWARDS) {
+            self.ask_for_another(SIZE).await?;
+            let reference = format!("{NAME}:{}", self.tag(round));
+            return wait::until("the image", async || {
+                Ok(self.node.images().await?.contains(&reference).then_some(()))
+            })
+            .await;
+        }
+        let bytes = self.random.random_range(0..SIZE as u64);
+        self.proxy.fail(On::Blobs, Fault::Stall(bytes.max(CONFIGURATION)));
+        self.ask_for_another(SIZE).await?;
+        let layer = On::Path(self.layer(round).to_owned());
         wait::until("a point of the pull", async || {
-            let given: u64 = self.proxy.requests_on(&layer).iter().map(|seen| seen.bytes).sum();
-            if way < 1.0 {
-                return Ok((given >= bytes).then_some(()));
-            }
-            Ok(self.node.images().await?.contains(&reference).then_some(()))
+            let seen = self.proxy.requests_on(&layer);
+            let given: u64 = seen.iter().map(|seen| seen.bytes).sum();
+            Ok((!seen.is_empty() && given >= bytes).then_some(()))
         })
         .await
     }
@@ -118,11 +120,10 @@ impl<'a> Race<'a> {
 
 pub async fn an_agent_killed_in_the_middle_of_pulls_loses_nothing() -> anyhow::Result<()> {
     let mut race = Race::begin(Cluster::shared().await?, "the agent").await?;
-    race.proxy.fail(On::Blobs, Fault::Slow(PACE));
     for _ in 0..ROUNDS {
-        race.ask_for_another(SIZE).await?;
         race.reach_random_point().await?;
         race.agent.process.kill()?;
+        race.proxy.heal();
         race.agent.process.spawn()?;
         race.arrive().await?;
     }
@@ -132,11 +133,10 @@ pub async fn an_agent_killed_in_the_middle_of_pulls_loses_nothing() -> anyhow::R
 
 pub async fn containerd_killed_in_the_middle_of_pulls_loses_nothing() -> anyhow::Result<()> {
     let mut race = Race::begin(Cluster::shared().await?, "containerd").await?;
-    race.proxy.fail(On::Blobs, Fault::Slow(PACE));
     for _ in 0..ROUNDS {
-        race.ask_for_another(SIZE).await?;
         race.reach_random_point().await?;
         race.node.runtime.kill()?;
+        race.proxy.heal();
         race.node.runtime.spawn()?;
         race.node.ready().await.context("containerd after it was killed")?;
         race.arrive().await?;
