@@ -12,8 +12,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use crate::budget::Budget;
-use crate::config::Config;
+use crate::lease::Term;
 use crate::metrics::{Metrics, Written};
+use crate::run::Controller;
 use crate::watch::{Held, Kind};
 use prewarm_clock::Clock;
 
@@ -49,6 +50,7 @@ pub struct Applier {
 #[derive(Clone)]
 struct Hands {
     client: Client,
+    term: Term,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
     budget: Budget,
@@ -57,19 +59,19 @@ struct Hands {
 
 impl Applier {
     /// What has settled is sent to `sender`. It is unbounded, but the ledger has one command under way for each object.
-    pub fn new(
-        client: Client,
-        config: &Config,
-        clock: Arc<dyn Clock>,
-        metrics: Metrics,
-        events: Events,
-        sender: mpsc::UnboundedSender<Settled>,
-    ) -> Self {
-        let budget = Budget::new(config.requests_per_second, config.burst);
-        let config_namespace = config.settings.config_namespace.as_str().into();
+    pub fn new(controller: &Controller, term: Term, sender: mpsc::UnboundedSender<Settled>) -> Self {
+        let Controller { config, client, clock, metrics, events, .. } = controller;
+        let hands = Hands {
+            client: client.clone(),
+            term,
+            clock: clock.clone(),
+            metrics: metrics.clone(),
+            budget: Budget::new(config.requests_per_second, config.burst),
+            config_namespace: config.settings.config_namespace.as_str().into(),
+        };
         Self {
-            hands: Hands { client, clock, metrics, budget, config_namespace },
-            events,
+            hands,
+            events: events.clone(),
             nodes: Arc::new(Semaphore::new(config.concurrent_writes)),
             others: Arc::new(Semaphore::new(OTHER_WRITES)),
             running: JoinSet::new(),
@@ -132,12 +134,16 @@ impl Hands {
         }
     }
 
-    /// Sends one request within the budget and the time limit. `None` if the time ran out.
+    /// Sends one request within the budget, the time limit and the term: a process that was frozen wakes up with requests
+    /// that another leader's have overtaken. `None` if the time ran out or the term is over.
     async fn send<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Option<Result<T, kube::Error>> {
         self.budget.take().await;
+        if !self.term.is_running() {
+            return None;
+        }
         tokio::time::timeout(REQUEST_TIMEOUT, request).await.ok()
     }
 

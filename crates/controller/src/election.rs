@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use crate::lease::{Lease, Loss};
+use crate::lease::{Lease, Loss, Term};
 use crate::run::{Controller, lead};
 
 /// Runs until `stop` ends, and leads whenever the Lease says so; without a Lease, from the start.
@@ -16,7 +16,7 @@ pub async fn run(
     let Some(lease) = lease else {
         controller.metrics.leads(true);
         controller.health.leads();
-        lead(controller, stop).await;
+        lead(controller, Term::endless(), stop).await;
         return Ok(());
     };
     let mut stop = pin!(stop);
@@ -29,7 +29,7 @@ pub async fn run(
                 biased;
                 // It is held on to while a stopping controller ends what is under way.
                 loss = lease.hold() => return Err(loss),
-                () = lead(controller, &mut stop) => {}
+                () = lead(controller, lease.term(), &mut stop) => {}
             }
         }
     }

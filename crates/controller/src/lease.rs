@@ -6,7 +6,7 @@
 //!               └──▶ release: the process was told to stop, and another may work at once
 //! ```
 
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease as Object, LeaseSpec};
@@ -23,8 +23,10 @@ use tracing::{info, warn};
 use crate::apply::answer::result;
 use crate::metrics::{Metrics, Written};
 
+mod term;
 mod view;
 
+pub use term::Term;
 use view::View;
 
 /// A request that takes longer has failed. A leader has time for another before it must stop.
@@ -44,8 +46,8 @@ pub struct Lease {
     clock: Arc<dyn Clock>,
     metrics: Metrics,
     start: Instant,
-    /// Until when this process leads; none if it does not.
-    leads_until: StdMutex<Option<Duration>>,
+    /// While this process leads.
+    term: Term,
     view: Mutex<View>,
 }
 
@@ -110,7 +112,7 @@ impl Lease {
             clock,
             metrics,
             start: Instant::now(),
-            leads_until: StdMutex::default(),
+            term: Term::unbegun(),
             view: Mutex::default(),
         }
     }
@@ -134,8 +136,8 @@ impl Lease {
     /// was stopped in between, as by SIGSTOP, hears of it late; [`Lease::is_leading`] knows at every moment.
     pub async fn hold(&self) -> Loss {
         loop {
-            let Some(until) = self.leads_until() else { return Loss::Expired };
-            let loss = match timeout_at(self.start + until, self.renew()).await {
+            let Some(until) = self.term.until() else { return Loss::Expired };
+            let loss = match timeout_at(until, self.renew()).await {
                 Ok(Ok(())) => continue,
                 Ok(Err(loss)) => loss,
                 Err(_) => Loss::Expired,
@@ -163,7 +165,12 @@ impl Lease {
 
     /// Whether this process leads at this very moment.
     pub fn is_leading(&self) -> bool {
-        self.leads_until().is_some_and(|until| self.start.elapsed() < until)
+        self.term.is_running()
+    }
+
+    /// The same for those who write.
+    pub fn term(&self) -> Term {
+        self.term.clone()
     }
 
     /// One good renewal, after a pause and as many tries as it takes.
@@ -263,17 +270,13 @@ impl Lease {
         Ok(())
     }
 
-    fn leads_until(&self) -> Option<Duration> {
-        *self.leads_until.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lead_until(&self, until: Duration) {
-        *self.leads_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        self.term.set(Some(self.start + until));
         self.metrics.leads(true);
     }
 
     fn stop_leading(&self) {
-        *self.leads_until.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.term.set(None);
         self.metrics.leads(false);
     }
 }

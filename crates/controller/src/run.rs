@@ -18,6 +18,7 @@ use tracing::info;
 use crate::apply::{Applier, Settled};
 use crate::config::Config;
 use crate::health::Health;
+use crate::lease::Term;
 use crate::metrics::Metrics;
 use crate::watch::{Heard, Held, Kind, SlimNode, SlimPod, Watch, follow};
 
@@ -46,11 +47,11 @@ pub struct Controller {
     pub health: Health,
 }
 
-/// Leads until `stop` ends: then what is under way may end for a while. Whoever leads holds the Lease.
-pub async fn lead(controller: Controller, stop: impl Future<Output = ()>) {
+/// Leads until `stop` ends: then what is under way may end for a while. Nothing is written outside the term.
+pub async fn lead(controller: Controller, term: Term, stop: impl Future<Output = ()>) {
     let (sender, news) = mpsc::channel(MAX_NEWS);
     let (settled_sender, settled) = mpsc::unbounded_channel();
-    let mut life = Loop::new(controller, sender, settled_sender);
+    let mut life = Loop::new(controller, term, sender, settled_sender);
     life.turn(news, settled, stop).await;
     life.leave().await;
 }
@@ -71,12 +72,12 @@ struct Loop {
 impl Loop {
     fn new(
         controller: Controller,
+        term: Term,
         sender: mpsc::Sender<Heard>,
         settled: mpsc::UnboundedSender<Settled>,
     ) -> Self {
-        let Controller { config, client, clock, metrics, events, .. } = &controller;
-        let applier =
-            Applier::new(client.clone(), config, clock.clone(), metrics.clone(), events.clone(), settled);
+        let Controller { config, client, metrics, .. } = &controller;
+        let applier = Applier::new(&controller, term, settled);
         let secrets = Api::namespaced(client.clone(), &config.settings.config_namespace);
         let watches = vec![
             follow::<SlimNode>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),

@@ -53,6 +53,7 @@ struct Shared {
     start: Instant,
     progress: Mutex<Progress>,
     halted: tokio::sync::watch::Sender<bool>,
+    writes: tokio::sync::watch::Sender<u64>,
 }
 
 /// What changes while requests pass.
@@ -62,7 +63,6 @@ struct Progress {
     turns: Turns,
     journal: Journal,
     is_stopped: bool,
-    writes: u64,
     halt_after_writes: Option<u64>,
 }
 
@@ -74,7 +74,6 @@ impl Faults {
             turns: Turns::default(),
             journal: Journal::default(),
             is_stopped: false,
-            writes: 0,
             halt_after_writes: None,
         };
         let shared = Shared {
@@ -83,6 +82,7 @@ impl Faults {
             start: Instant::now(),
             progress: Mutex::new(progress),
             halted: tokio::sync::watch::Sender::new(false),
+            writes: tokio::sync::watch::Sender::new(0),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -138,7 +138,7 @@ impl Faults {
     pub fn halt_after_writes(&self, writes: u64) {
         let mut progress = self.progress();
         progress.halt_after_writes = Some(writes);
-        if progress.writes >= writes {
+        if self.writes() >= writes {
             self.shared.halted.send_replace(true);
         }
     }
@@ -156,7 +156,13 @@ impl Faults {
 
     /// How many writes the server has carried out. Refused ones do not count, nor do dry runs.
     pub fn writes(&self) -> u64 {
-        self.progress().writes
+        *self.shared.writes.borrow()
+    }
+
+    /// Waits until the server has carried out that many.
+    pub async fn wrote(&self, writes: u64) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        let _ = self.shared.writes.subscribe().wait_for(|count| *count >= writes).await;
     }
 
     /// What was asked and what became of it, oldest first. Only the latest are kept.
@@ -215,9 +221,9 @@ impl Faults {
 
     /// Counts a write, and stops everything if it was the last one.
     fn count_write(&self) {
-        let mut progress = self.progress();
-        progress.writes += 1;
-        if progress.halt_after_writes.is_some_and(|last| progress.writes >= last) {
+        let progress = self.progress();
+        self.shared.writes.send_modify(|writes| *writes += 1);
+        if progress.halt_after_writes.is_some_and(|last| self.writes() >= last) {
             self.shared.halted.send_replace(true);
         }
     }

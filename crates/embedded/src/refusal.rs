@@ -68,6 +68,11 @@ impl Refusal {
         Self::new(403, "Forbidden", message)
     }
 
+    /// 409 in the words of somebody else.
+    pub fn collision(message: impl Into<String>) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
     /// 404: no such path.
     pub fn no_such_path() -> Self {
         let mut refusal = Self::new(404, "NotFound", "the server could not find the requested resource");

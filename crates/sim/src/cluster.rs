@@ -51,11 +51,16 @@ impl Default for Cluster {
 impl Cluster {
     /// An API with our definitions and nothing else. The time of day follows tokio's.
     pub fn new() -> Self {
-        let beginning = BEGINNING.parse().expect("the beginning is a time");
-        Self::on(Arc::new(TokioClock::starting_at(beginning)), Options::default())
+        Self::with(Options::default())
     }
 
-    /// The same with this clock and these limits.
+    /// The same with these limits.
+    pub fn with(options: Options) -> Self {
+        let beginning = BEGINNING.parse().expect("the beginning is a time");
+        Self::on(Arc::new(TokioClock::starting_at(beginning)), options)
+    }
+
+    /// The same with this clock.
     pub fn on(clock: Arc<dyn Clock>, options: Options) -> Self {
         let server = Server::new(clock.clone(), options);
         for definition in prewarm_api::crd::all() {

@@ -1,14 +1,31 @@
 //! The cluster's controller: started, stopped, killed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use prewarm_controller::{Controller as Parts, Health, Metrics, lead, teller};
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_controller::lease::{Lease, Place, Term, identity};
+use prewarm_controller::{Controller as Parts, Health, Metrics, lead, run, teller};
 use prewarm_embedded::faults::Faults;
 use prewarm_process::event::{Writer, events};
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::cluster::Cluster;
+
+const LEASE: &str = "controller";
+/// So much later the second of two controllers begins.
+const HEAD_START: Duration = Duration::from_millis(50);
+
+/// How a leader ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fall {
+    /// Without any word.
+    Death,
+    /// It is told to stop, ends what it has begun and gives the Lease back.
+    Stop,
+}
 
 /// A running controller.
 pub struct Controller {
@@ -25,7 +42,7 @@ impl Cluster {
         let (parts, writer) = self.parts(&self.faults);
         let metrics = parts.metrics.clone();
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(lead(parts, async move { drop(stopped.await) }));
+        let task = tokio::spawn(lead(parts, Term::endless(), async move { drop(stopped.await) }));
         self.controller = Some(Controller { stop, task, writer: tokio::spawn(writer.run()), metrics });
     }
 
@@ -40,12 +57,65 @@ impl Cluster {
         let task = tokio::spawn(async move {
             tokio::select! {
                 () = faults.halted() => {}
-                () = lead(first, std::future::pending()) => {}
+                () = lead(first, Term::endless(), std::future::pending()) => {}
                 () = first_writer.run() => {}
             }
-            tokio::join!(lead(second, async move { drop(stopped.await) }), second_writer.run());
+            tokio::join!(
+                lead(second, Term::endless(), async move { drop(stopped.await) }),
+                second_writer.run()
+            );
         });
         self.controller = Some(Controller { stop, task, writer: tokio::spawn(async {}), metrics });
+    }
+
+    /// Starts two controllers that share a Lease. The first one leads and meets these faults; when it `falls`, it dies or
+    /// is told to stop. The second one meets the cluster's own.
+    pub fn start_two_controllers(
+        &mut self,
+        faults: &Faults,
+        fall: Fall,
+        falls: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let (first, first_writer) = self.parts(faults);
+        let (second, second_writer) = self.parts(&self.faults);
+        let metrics = second.metrics.clone();
+        // Nobody holds it, so that the first one to ask gets it at once, as on an installed cluster.
+        let place = json!({"name": LEASE, "namespace": DEFAULT_CONFIG_NAMESPACE});
+        let object = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": place});
+        self.server.install(&object).expect("a Lease with a plain name is valid");
+        let (first_lease, second_lease) = (self.lease(), self.lease());
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let leader = async move {
+                let falls = async move {
+                    let writer = tokio::spawn(first_writer.run());
+                    falls.await;
+                    writer.abort();
+                };
+                match fall {
+                    Fall::Stop => drop(run(first, Some(first_lease), falls).await),
+                    Fall::Death => {
+                        tokio::select! {
+                            biased;
+                            () = falls => {}
+                            _ = run(first, Some(first_lease), std::future::pending()) => {}
+                        }
+                    }
+                }
+            };
+            let follower = async move {
+                tokio::time::sleep(HEAD_START).await;
+                drop(run(second, Some(second_lease), async move { drop(stopped.await) }).await);
+            };
+            tokio::join!(leader, follower, second_writer.run());
+        });
+        self.controller = Some(Controller { stop, task, writer: tokio::spawn(async {}), metrics });
+    }
+
+    /// A candidate whose requests nothing happens to and nobody counts.
+    fn lease(&self) -> Lease {
+        let place = Place { namespace: DEFAULT_CONFIG_NAMESPACE.to_owned(), name: LEASE.to_owned() };
+        Lease::new(self.client.clone(), place, identity("controller"), self.clock.clone(), Metrics::new())
     }
 
     fn parts(&self, faults: &Faults) -> (Parts, Writer) {

@@ -12,4 +12,5 @@ mod node;
 mod wait;
 
 pub use cluster::Cluster;
+pub use controller::Fall;
 pub use node::Node;

@@ -131,6 +131,11 @@ pub struct ImageTagSpec {
     /// When the controller last asked for the image again because the node had lost it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewed_at: Option<Time>,
+    /// `true` if a pull Secret of the job was missing when this version was asked for: if it fails for that, it is tried
+    /// once more when the Secret is there. Set by the controller. Defaults to false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = null))]
+    pub secret_missing: bool,
 }
 
 /// How long and how often to try one tag, and when its entry is removed again.

@@ -46,7 +46,10 @@ where
         Some(Ok(object)) => return Outcome::Written(object),
         Some(Err(error)) => error,
         None => {
-            warn!(object = what, "no answer to a write in time; it will be looked at again");
+            warn!(
+                object = what,
+                "no answer to a write in time, or the lease was lost meanwhile; it will be looked at again"
+            );
             return Outcome::Failed;
         }
     };

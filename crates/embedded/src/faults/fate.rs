@@ -34,6 +34,7 @@ pub(super) struct Fate {
 pub(super) enum Failure {
     TooManyRequests(u64),
     Forbidden,
+    Conflict,
     InternalError,
     Refused,
     AnswerLost,
@@ -112,6 +113,7 @@ impl Fate {
             Action::Latency(latency) => self.before = latency,
             Action::TooManyRequests(seconds) => self.failure = Some(Failure::TooManyRequests(seconds)),
             Action::Forbidden => self.failure = Some(Failure::Forbidden),
+            Action::Conflict => self.failure = Some(Failure::Conflict),
             Action::InternalError => self.failure = Some(Failure::InternalError),
             Action::Refused => self.failure = Some(Failure::Refused),
             Action::AnswerLost => self.failure = Some(Failure::AnswerLost),

@@ -36,6 +36,8 @@ pub enum Happened {
     TooManyRequests(u64),
     /// It was told that it may not.
     Forbidden,
+    /// It was told that somebody else was faster.
+    Conflict,
     /// It was told of an internal error.
     InternalError,
     /// It did not reach the server.
@@ -58,6 +60,7 @@ impl Happened {
             Self::AnsweredStale(..) => "stale",
             Self::TooManyRequests(_) => "too-many-requests",
             Self::Forbidden => "forbidden",
+            Self::Conflict => "conflict",
             Self::InternalError => "internal-error",
             Self::Refused => "refused",
             Self::AnswerLost(_) => "answer-lost",
@@ -77,6 +80,7 @@ impl fmt::Display for Entry {
             Happened::AnsweredStale(code, revision) => write!(out, "{code} as of revision {revision}"),
             Happened::TooManyRequests(seconds) => write!(out, "429, retry after {seconds} s"),
             Happened::Forbidden => write!(out, "403"),
+            Happened::Conflict => write!(out, "409"),
             Happened::InternalError => write!(out, "500"),
             Happened::Refused => write!(out, "refused"),
             Happened::AnswerLost(code) => write!(out, "{code}, but the answer was lost"),

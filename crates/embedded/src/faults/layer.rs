@@ -125,6 +125,9 @@ impl Passage {
             Some(Failure::Forbidden) => {
                 (Happened::Forbidden, Ok(refuse(&Refusal::denied("exceeded quota: the fault plan says so"))))
             }
+            Some(Failure::Conflict) => {
+                (Happened::Conflict, Ok(refuse(&Refusal::collision("the fault plan says so"))))
+            }
             Some(Failure::InternalError) => {
                 (Happened::InternalError, Ok(refuse(&Refusal::internal("the fault plan says so"))))
             }

@@ -14,6 +14,8 @@ pub enum Action {
     TooManyRequests(u64),
     /// The answer is 403, as of a quota or a policy; nothing was done.
     Forbidden,
+    /// The answer is 409, as if somebody else had been faster; nothing was done.
+    Conflict,
     /// The answer is 500; nothing was done.
     InternalError,
     /// There is no connection; nothing was done.

@@ -27,6 +27,8 @@ pub struct Claim<'a> {
     pub completion: CompletionType,
     /// The Secrets that its pulls use.
     pub secrets: &'a [SecretReference],
+    /// Whether it names a Secret that is not there.
+    pub lacks_secret: bool,
     /// Whether it selects the node.
     pub is_member: bool,
 }
@@ -145,10 +147,14 @@ fn need(claim: &Claim, image: &ImageRecord, tag: &TagRecord, stage: Stage) -> Op
         let has_not_begun = matches!(stage, Stage::Granted(_) | Stage::Acknowledged { has_started: false });
         return has_not_begun.then_some(Need::Withdraw);
     }
+    let is_for_lack = stage == Stage::Failed && tag.current().is_some_and(|status| is_for_lack(status.class));
     if claim.secrets.iter().any(|secret| !image.secrets.contains(secret)) {
-        let is_for_lack =
-            stage == Stage::Failed && tag.current().is_some_and(|status| is_for_lack(status.class));
         return Some(if is_for_lack { Need::Retry } else { Need::Attach });
+    }
+    // Another job may have brought the Secret along, for another tag of the image.
+    let has_secrets = !claim.secrets.is_empty() && !claim.lacks_secret;
+    if is_for_lack && tag.secret_missing && has_secrets {
+        return Some(Need::Retry);
     }
     let lost_at = tag.current()?.lost_at?;
     let renews = claim.completion == CompletionType::Never && stage == Stage::Succeeded;

@@ -128,6 +128,7 @@ impl Job {
             key: self.image.as_ref()?,
             completion: self.object.spec.completion_policy.type_,
             secrets: &self.secrets,
+            lacks_secret: !self.missing_secrets.is_empty(),
             is_member,
         })
     }

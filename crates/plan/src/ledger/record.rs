@@ -69,6 +69,8 @@ pub struct TagRecord {
     pub manual: bool,
     /// When it was last asked for again because the node had lost it.
     pub renewed_at: Option<Timestamp>,
+    /// Whether a Secret of the job was missing when this version was asked for.
+    pub secret_missing: bool,
     /// How far the node is, in whichever version.
     pub status: Option<TagStatus>,
 }
@@ -166,6 +168,7 @@ impl Shared {
             image_pull_policy: spec.image_pull_policy,
             manual: spec.manual,
             renewed_at: moment(spec.renewed_at),
+            secret_missing: spec.secret_missing,
             status,
         }
     }
@@ -272,6 +275,7 @@ impl TagRecord {
             image_pull_policy: self.image_pull_policy,
             manual: self.manual,
             renewed_at: self.renewed_at.map(Time),
+            secret_missing: self.secret_missing,
         }
     }
 }

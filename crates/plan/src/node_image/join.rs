@@ -59,7 +59,7 @@ fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &Key, job: &Job,
         image.sandbox = job.spec.sandbox_config.clone().map(Arc::new);
     }
     match image.tags.iter_mut().find(|tag| *tag.tag == *key.tag) {
-        Some(tag) if tag.is_owned_by(&uid) => again(observed, tag, intent),
+        Some(tag) if tag.is_owned_by(&uid) => again(observed, tag, job, intent),
         Some(tag) if want == Want::Grant => join(observed, tag, job),
         None if want == Want::Grant => image.tags.push(begin(observed, key, job)),
         Some(_) | None => {}
@@ -67,10 +67,10 @@ fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &Key, job: &Job,
 }
 
 /// The job has the tag and wants it pulled once more. Whoever has done that already is not outdone.
-fn again(observed: &Observed, tag: &mut TagRecord, intent: &Intent) {
+fn again(observed: &Observed, tag: &mut TagRecord, job: &Job, intent: &Intent) {
     let want = intent.want;
     if want.is_pull() && want != Want::Grant && Some(tag.version) == intent.version {
-        bump(observed, tag);
+        bump(observed, tag, job);
         tag.renewed_at = (want == Want::Renew).then(|| stamp(observed.now)).or(tag.renewed_at);
     }
 }
@@ -88,7 +88,9 @@ fn join(observed: &Observed, tag: &mut TagRecord, job: &Job) {
         if !asks_always && !tag.manual && !owners_ask_always(observed, tag) {
             tag.image_pull_policy = ImagePullPolicy::IfNotPresent;
         }
-        bump(observed, tag);
+        bump(observed, tag, job);
+    } else {
+        tag.secret_missing |= job.lacks_secret;
     }
 }
 
@@ -102,8 +104,9 @@ fn owners_ask_always(observed: &Observed, tag: &TagRecord) -> bool {
     unfinished.any(|job| job.spec.image_pull_policy == ImagePullPolicy::Always)
 }
 
-fn bump(observed: &Observed, tag: &mut TagRecord) {
+fn bump(observed: &Observed, tag: &mut TagRecord, job: &Job) {
     tag.version += 1;
+    tag.secret_missing = job.lacks_secret;
     tag.created_at = Some(stamp(observed.now));
 }
 
@@ -123,6 +126,7 @@ fn begin(observed: &Observed, key: &Key, job: &Job) -> TagRecord {
         image_pull_policy: job.spec.image_pull_policy,
         manual: false,
         renewed_at: None,
+        secret_missing: job.lacks_secret,
         status: None,
     }
 }

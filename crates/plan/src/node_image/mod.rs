@@ -55,6 +55,8 @@ pub struct Job<'a> {
     pub is_unfinished: bool,
     /// The Secrets that its pulls use.
     pub secrets: &'a [SecretReference],
+    /// Whether it names a Secret that is not there.
+    pub lacks_secret: bool,
 }
 
 impl Job<'_> {

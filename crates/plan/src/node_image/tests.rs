@@ -91,6 +91,7 @@ impl Jobs for Scene {
             spec: &job.spec,
             is_unfinished: !is_finished(job),
             secrets,
+            lacks_secret: false,
         })
     }
 

@@ -16,6 +16,7 @@ use kube::{Api, Client};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::MachineClock;
 use prewarm_controller::config::Config;
+use prewarm_controller::lease::Term;
 use prewarm_controller::{Controller, Health, Metrics, lead, teller};
 use prewarm_embedded::{Options, Server, TokioClock};
 use prewarm_process::event::events;
@@ -136,7 +137,7 @@ impl Cluster {
         let config = Config::default();
         let parts = Controller { config, client, clock, metrics, events, health: Health::default() };
         let (stop, stopped) = oneshot::channel();
-        let controller = tokio::spawn(lead(parts, async move { drop(stopped.await) }));
+        let controller = tokio::spawn(lead(parts, Term::endless(), async move { drop(stopped.await) }));
         let writer = tokio::spawn(writer.run());
         let agents = Agents::start(self.recorded().await?, pull);
         agents.wait("a NodeImage for every node", |totals| totals.nodes == self.nodes).await?;

@@ -21,12 +21,13 @@ fn node(entries: &[Entry]) -> Node {
 struct Asking {
     completion: CompletionType,
     secrets: Vec<SecretReference>,
+    lacks_secret: bool,
     is_member: bool,
 }
 
 impl Default for Asking {
     fn default() -> Self {
-        Self { completion: CompletionType::Always, secrets: Vec::new(), is_member: true }
+        Self { completion: CompletionType::Always, secrets: Vec::new(), lacks_secret: false, is_member: true }
     }
 }
 
@@ -37,7 +38,14 @@ impl Asking {
     }
 
     fn claim<'a>(&'a self, uid: &'a str, key: &'a crate::node::task::Key) -> Claim<'a> {
-        Claim { uid, key, completion: self.completion, secrets: &self.secrets, is_member: self.is_member }
+        Claim {
+            uid,
+            key,
+            completion: self.completion,
+            secrets: &self.secrets,
+            lacks_secret: self.lacks_secret,
+            is_member: self.is_member,
+        }
     }
 
     fn need(&self, entry: Entry) -> Option<Need> {
@@ -187,6 +195,19 @@ fn a_node_that_failed_for_lack_of_a_secret_is_tried_again_with_it() {
     assert_eq!(with_secret().need(mine().failed_as(RateLimited, at(0))), Some(Need::Attach));
     let tried = mine().secret("copy", Some("batch")).failed_as(Unauthorized, at(0));
     assert_eq!(with_secret().need(tried), None);
+}
+
+/// kruise W12, R63
+#[test]
+fn a_secret_that_another_job_brought_along_counts_as_much() {
+    let asked_without = || {
+        let entry = mine().with(&json!({"secretMissing": true})).secret("copy", Some("batch"));
+        entry.failed_as(FailureClass::Unauthorized, at(0))
+    };
+    assert_eq!(with_secret().need(asked_without()), Some(Need::Retry));
+    let lacking = Asking { lacks_secret: true, ..with_secret() };
+    assert_eq!(lacking.need(asked_without()), None, "another one is still missing");
+    assert_eq!(Asking::default().need(asked_without()), None, "a job without secrets has nothing to add");
 }
 
 fn lost(since: i64) -> Entry {

@@ -23,7 +23,11 @@ fn secrets(world: &World, node: &str) -> Vec<String> {
 }
 
 fn fail(world: &mut World, node: &str, class: FailureClass) {
-    world.report_as(node, "nginx:1", PullPhase::Failed, |status| status.failure_class = Some(class));
+    fail_image(world, node, "nginx:1", class);
+}
+
+fn fail_image(world: &mut World, node: &str, image: &str, class: FailureClass) {
+    world.report_as(node, image, PullPhase::Failed, |status| status.failure_class = Some(class));
     world.pass(SECOND);
 }
 
@@ -101,6 +105,28 @@ fn retries_keep_to_parallelism() {
     world.report("n1", "nginx:1", PullPhase::Succeeded);
     world.pass(SECOND);
     assert_eq!(versions(&world), [1, 1]);
+}
+
+/// kruise W12, R63
+#[test]
+fn a_late_secret_serves_every_tag_of_an_image() {
+    let mut world = World::of(&["n1", "n2"]);
+    for (name, image) in [("a", "nginx:1"), ("b", "nginx:2")] {
+        world.create(private(name, &json!({"image": image, "parallelism": 1})));
+    }
+    world.settle();
+    for (node, image) in [("n1", "nginx:1"), ("n1", "nginx:2"), ("n2", "nginx:1"), ("n2", "nginx:2")] {
+        fail_image(&mut world, node, image, FailureClass::Unauthorized);
+    }
+    world.store.sources.insert(source(), 1);
+    world.pass(seconds(6));
+    // The first job goes on to the second node and takes the Secret there, while the second job is still busy.
+    world.report("n1", "nginx:1", PullPhase::Succeeded);
+    world.pass(SECOND);
+    world.report("n1", "nginx:2", PullPhase::Succeeded);
+    world.pass(SECOND);
+    let versions = |image| ["n1", "n2"].map(|node| world.tag(node, image).unwrap().version);
+    assert_eq!((versions("nginx:1"), versions("nginx:2")), ([1, 1], [1, 1]));
 }
 
 #[test]
