@@ -36,6 +36,19 @@ pub struct Controller {
     pub metrics: Metrics,
 }
 
+/// Lives until it is stopped, and then ends without any word: a story that is over must not go on beside the next one.
+pub(crate) fn spawn_until(
+    stopped: oneshot::Receiver<()>,
+    life: impl Future<Output = ()> + Send + 'static,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        tokio::select! {
+            () = life => {}
+            _ = stopped => {}
+        }
+    })
+}
+
 impl Cluster {
     /// Starts the controller, without any Lease.
     pub fn start_controller(&mut self) {
@@ -54,18 +67,20 @@ impl Cluster {
         let metrics = second.metrics.clone();
         let (stop, stopped) = oneshot::channel();
         let faults = faults.clone();
-        let task = tokio::spawn(async move {
+        let life = async move {
             tokio::select! {
                 () = faults.halted() => {}
                 () = lead(first, Term::endless(), std::future::pending()) => {}
                 () = first_writer.run() => {}
             }
-            tokio::join!(
-                lead(second, Term::endless(), async move { drop(stopped.await) }),
-                second_writer.run()
-            );
+            tokio::join!(lead(second, Term::endless(), std::future::pending()), second_writer.run());
+        };
+        self.controller = Some(Controller {
+            task: spawn_until(stopped, life),
+            stop,
+            writer: tokio::spawn(async {}),
+            metrics,
         });
-        self.controller = Some(Controller { stop, task, writer: tokio::spawn(async {}), metrics });
     }
 
     /// Starts two controllers that share a Lease. The first one leads and meets these faults; when it `falls`, it dies or
@@ -85,31 +100,35 @@ impl Cluster {
         self.server.install(&object).expect("a Lease with a plain name is valid");
         let (first_lease, second_lease) = (self.lease(), self.lease());
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            let leader = async move {
-                let falls = async move {
-                    let writer = tokio::spawn(first_writer.run());
-                    falls.await;
-                    writer.abort();
-                };
-                match fall {
-                    Fall::Stop => drop(run(first, Some(first_lease), falls).await),
-                    Fall::Death => {
-                        tokio::select! {
-                            biased;
-                            () = falls => {}
-                            _ = run(first, Some(first_lease), std::future::pending()) => {}
-                        }
-                    }
-                }
-            };
-            let follower = async move {
-                tokio::time::sleep(HEAD_START).await;
-                drop(run(second, Some(second_lease), async move { drop(stopped.await) }).await);
-            };
+        let falls = async move {
+            tokio::select! {
+                () = falls => {}
+                () = first_writer.run() => {}
+            }
+        };
+        let leader = async move {
+            match fall {
+                Fall::Stop => drop(run(first, Some(first_lease), falls).await),
+                Fall::Death => tokio::select! {
+                    biased;
+                    () = falls => {}
+                    _ = run(first, Some(first_lease), std::future::pending()) => {}
+                },
+            }
+        };
+        let follower = async move {
+            tokio::time::sleep(HEAD_START).await;
+            drop(run(second, Some(second_lease), std::future::pending()).await);
+        };
+        let life = async move {
             tokio::join!(leader, follower, second_writer.run());
+        };
+        self.controller = Some(Controller {
+            task: spawn_until(stopped, life),
+            stop,
+            writer: tokio::spawn(async {}),
+            metrics,
         });
-        self.controller = Some(Controller { stop, task, writer: tokio::spawn(async {}), metrics });
     }
 
     /// A candidate whose requests nothing happens to and nobody counts.

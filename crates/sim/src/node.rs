@@ -16,6 +16,8 @@ use prewarm_runtime::fake::Fake;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::controller::spawn_until;
+
 /// A node with its agent.
 pub struct Node {
     /// Its name.
@@ -57,14 +59,15 @@ impl Node {
         let (second, second_writer) = self.parts(&self.faults);
         let (stop, stopped) = oneshot::channel();
         let faults = faults.clone();
-        let agent = tokio::spawn(async move {
+        let life = async move {
             tokio::select! {
                 () = faults.halted() => {}
                 () = run(first, std::future::pending()) => {}
                 () = first_writer.run() => {}
             }
-            tokio::join!(run(second, async move { drop(stopped.await) }), second_writer.run());
-        });
+            tokio::join!(run(second, std::future::pending()), second_writer.run());
+        };
+        let agent = spawn_until(stopped, life);
         self.running = Some(Running { stop, agent, writer: tokio::spawn(async {}) });
     }
 
