@@ -14,7 +14,7 @@ mod manifest;
 mod pulls;
 mod sample;
 
-#[cfg(feature = "fake")]
+#[cfg(feature = "serve")]
 pub(crate) use manifest::filter as manifest_filter;
 pub use pulls::Pulls;
 
