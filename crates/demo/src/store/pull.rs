@@ -1,0 +1,135 @@
+//! One pull, from a name to an image on the node.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use prewarm_api::reference::ImageRef;
+use prewarm_runtime::serve::{Identity, PullCall, Refusal};
+
+use super::Shared;
+use super::download::have;
+use super::manifest::{Descriptor, Document, Manifest};
+use super::source::{Source, authorization};
+use super::state::Root;
+
+/// How many layers of one image are downloaded at once, as in containerd.
+const LAYERS_AT_ONCE: usize = 3;
+/// How often an index may lead to another one.
+const MAX_INDEXES: usize = 4;
+/// The largest manifest that is read, in bytes; registries refuse larger ones.
+const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
+
+/// What has to be the same for two callers to share a pull: the image, and what the registry is shown.
+pub(super) type Key = (ImageRef, Option<String>);
+
+/// Pulls, and gives the image's name in the runtime. Dropped, it is cancelled, unless somebody else waits for the same.
+pub(super) async fn pull(shared: &Arc<Shared>, call: &PullCall) -> Result<String, Refusal> {
+    let reference = ImageRef::parse(&call.name).map_err(|_unreadable| Refusal::BadReference)?;
+    let shown = call.credential.as_ref().and_then(|credential| authorization(credential, &reference));
+    let key = (reference, shown);
+    let begin = || fetch(Arc::clone(shared), key.clone()).boxed();
+    shared.pulls.join(key.clone(), begin).await
+}
+
+async fn fetch(shared: Arc<Shared>, (reference, shown): Key) -> Result<String, Refusal> {
+    let source = Source::find(&shared.client, &shared.config.hosts, &reference, shown)?;
+    let root = source.resolve(reference.tag()).await?;
+    let mut hold = Hold::new(&shared);
+    let (digest, manifest) = find_manifest(&shared, &source, &reference, &root, &mut hold).await?;
+    let parts = manifest.parts();
+    for digest in parts.keys() {
+        hold.add(digest);
+    }
+    let downloads = parts.values().cloned().map(|part| download(&shared, &source, part));
+    stream::iter(downloads).buffer_unordered(LAYERS_AT_ONCE).try_collect::<()>().await?;
+    let identity = Identity {
+        config: manifest.config.digest.clone(),
+        manifest: digest,
+        root: root.descriptor.digest.clone(),
+        size: parts.values().map(|part| part.size).sum(),
+    };
+    shared.state().add(&reference, &identity, root, &hold.digests);
+    shared.write_index().map_err(|error| Refusal::Write {
+        path: shared.layout.directory().to_owned(),
+        trouble: error.to_string(),
+    })?;
+    Ok(identity.config)
+}
+
+fn download(
+    shared: &Arc<Shared>,
+    source: &Source,
+    part: Descriptor,
+) -> impl Future<Output = Result<(), Refusal>> + use<> {
+    let (shared, source) = (Arc::clone(shared), source.clone());
+    async move { have(&shared, &source, "blobs", &part).await }
+}
+
+/// Follows indexes to the manifest of this platform. Gives its digest too.
+async fn find_manifest(
+    shared: &Arc<Shared>,
+    source: &Source,
+    reference: &ImageRef,
+    root: &Root,
+    hold: &mut Hold,
+) -> Result<(String, Manifest), Refusal> {
+    let mut next = root.descriptor.clone();
+    for _ in 0..MAX_INDEXES {
+        hold.add(&next.digest);
+        let bytes = read_manifest(shared, source, &next).await?;
+        let bad = || Refusal::BadManifest { digest: next.digest.clone() };
+        match Document::parse(&bytes).ok_or_else(bad)? {
+            Document::Index(Some(chosen)) => next = chosen,
+            Document::Index(None) => return Err(Refusal::NoPlatform { manifest: next.digest }),
+            Document::Image(manifest) => {
+                shared.state().note_manifest(&next.digest, bytes, reference);
+                return Ok((next.digest, manifest));
+            }
+        }
+    }
+    Err(Refusal::BadManifest { digest: root.descriptor.digest.clone() })
+}
+
+async fn read_manifest(
+    shared: &Arc<Shared>,
+    source: &Source,
+    wanted: &Descriptor,
+) -> Result<Vec<u8>, Refusal> {
+    if wanted.size > MAX_MANIFEST {
+        return Err(Refusal::BadManifest { digest: wanted.digest.clone() });
+    }
+    have(shared, source, "manifests", wanted).await?;
+    let path = shared.layout.blob(&wanted.digest);
+    tokio::fs::read(&path).await.map_err(|error| Refusal::Write { path, trouble: error.to_string() })
+}
+
+/// Keeps what a pull needs from being collected. When it ends, what came to nothing is collected.
+struct Hold {
+    shared: Arc<Shared>,
+    digests: BTreeSet<String>,
+}
+
+impl Hold {
+    fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), digests: BTreeSet::new() }
+    }
+
+    fn add(&mut self, digest: &str) {
+        if self.digests.insert(digest.to_owned()) {
+            self.shared.state().hold(digest);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        for digest in &self.digests {
+            state.release(digest);
+        }
+        drop(state);
+        self.shared.collect();
+    }
+}
