@@ -3,7 +3,7 @@
 //! Each transfer asks before every chunk, and never for a second one before the first has passed. So those who wait take
 //! turns, and whoever is slower for a reason of its own leaves its turns to the others.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -40,20 +40,26 @@ impl Pace {
         Self(Arc::new(Link { flow: watch::Sender::new(flow), busy_until: Mutex::new(Instant::now()) }))
     }
 
-    /// Changes the flow for all chunks that have not been asked for yet.
+    /// Changes the flow, also for those who wait.
     pub fn set(&self, flow: Flow) {
+        *self.busy_until() = Instant::now();
         self.0.flow.send_replace(flow);
     }
 
     /// Waits until a chunk of this many bytes has passed.
     pub async fn pass(&self, bytes: usize) {
         let mut flow = self.0.flow.subscribe();
-        // The link owns the sender, so there is always an answer.
-        let flow = flow.wait_for(|flow| *flow != Flow::Still).await.map_or(Flow::Free, |flow| *flow);
-        if let Flow::Limited(rate) = flow {
+        loop {
+            let present = flow.wait_for(|flow| *flow != Flow::Still).await.map(|flow| *flow);
+            let Ok(Flow::Limited(rate)) = present else { return };
             let end = self.admit(bytes, rate);
-            if end > Instant::now() {
-                sleep_until(end).await;
+            if end <= Instant::now() {
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = sleep_until(end) => return,
+                _ = flow.changed() => {}
             }
         }
     }
@@ -63,9 +69,13 @@ impl Pace {
         #[expect(clippy::cast_precision_loss, reason = "a pace need not be exact to the byte")]
         let takes = Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
         let now = Instant::now();
-        let mut busy_until = self.0.busy_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy_until = self.busy_until();
         *busy_until = (*busy_until).max(now.checked_sub(SLACK).unwrap_or(now)) + takes;
         *busy_until
+    }
+
+    fn busy_until(&self) -> MutexGuard<'_, Instant> {
+        self.0.busy_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,6 +134,17 @@ mod tests {
         tokio::time::sleep(Duration::from_mins(1)).await;
         let took = transfer(&pace, 100).await;
         assert!(is_about(took, 1.0), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_holds_for_those_who_wait_too() {
+        let pace = Pace::new(Flow::Limited(1));
+        let change = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            pace.set(Flow::Limited(100_000));
+        };
+        let (took, ()) = tokio::join!(transfer(&pace, 100), change);
+        assert!(is_about(took, 2.0), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
