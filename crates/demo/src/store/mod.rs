@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prewarm_agent::config::RuntimeChoice;
 use prewarm_agent::disk::Room;
 use prewarm_api::reference::ImageRef;
-use prewarm_runtime::serve::{Ingest, Wire};
+use prewarm_runtime::serve::Wire;
 use prewarm_runtime::{Endpoint, Image};
 use tokio::sync::broadcast;
 
@@ -58,6 +58,17 @@ pub struct Disk {
     pub capacity: u64,
     /// What others than this store take of it.
     pub taken: u64,
+}
+
+/// A pull under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulling {
+    /// The image.
+    pub reference: ImageRef,
+    /// The bytes of its config and layers that are on the node.
+    pub done: u64,
+    /// The bytes that they have in all; 0 before the manifest has arrived.
+    pub total: u64,
 }
 
 /// Why there is no store.
@@ -124,9 +135,9 @@ impl Store {
         self.shared.state().inventory.images().cloned().collect()
     }
 
-    /// What is being downloaded, and how far it is.
-    pub fn downloads(&self) -> Vec<Ingest> {
-        self.shared.state().ingests()
+    /// The pulls under way, and how far they are.
+    pub fn pulls(&self) -> Vec<Pulling> {
+        self.shared.state().pulls()
     }
 
     /// The bytes that have arrived over the link since the store was made.

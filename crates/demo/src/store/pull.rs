@@ -1,6 +1,5 @@
 //! One pull, from a name to an image on the node.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -34,14 +33,12 @@ pub(super) async fn pull(shared: &Arc<Shared>, call: &PullCall) -> Result<String
 }
 
 async fn fetch(shared: Arc<Shared>, (reference, shown): Key) -> Result<String, Refusal> {
+    let hold = Hold::new(&shared, &reference);
     let source = Source::find(&shared.client, &shared.config.hosts, &reference, shown)?;
     let root = source.resolve(reference.tag()).await?;
-    let mut hold = Hold::new(&shared);
-    let (digest, manifest) = find_manifest(&shared, &source, &reference, &root, &mut hold).await?;
+    let (digest, manifest) = find_manifest(&hold, &source, &reference, &root).await?;
     let parts = manifest.parts();
-    for digest in parts.keys() {
-        hold.add(digest);
-    }
+    shared.state().need_parts(hold.number, parts.values().map(|part| (part.digest.clone(), part.size)));
     let downloads = parts.values().cloned().map(|part| download(&shared, &source, part));
     stream::iter(downloads).buffer_unordered(LAYERS_AT_ONCE).try_collect::<()>().await?;
     let identity = Identity {
@@ -50,7 +47,7 @@ async fn fetch(shared: Arc<Shared>, (reference, shown): Key) -> Result<String, R
         root: root.descriptor.digest.clone(),
         size: parts.values().map(|part| part.size).sum(),
     };
-    shared.state().add(&reference, &identity, root, &hold.digests);
+    shared.state().add(hold.number, &identity, root);
     shared.write_index().map_err(|error| Refusal::Write {
         path: shared.layout.directory().to_owned(),
         trouble: error.to_string(),
@@ -69,15 +66,15 @@ fn download(
 
 /// Follows indexes to the manifest of this platform. Gives its digest too.
 async fn find_manifest(
-    shared: &Arc<Shared>,
+    hold: &Hold,
     source: &Source,
     reference: &ImageRef,
     root: &Root,
-    hold: &mut Hold,
 ) -> Result<(String, Manifest), Refusal> {
+    let shared = &hold.shared;
     let mut next = root.descriptor.clone();
     for _ in 0..MAX_INDEXES {
-        hold.add(&next.digest);
+        shared.state().need_manifest(hold.number, &next.digest);
         let bytes = read_manifest(shared, source, &next).await?;
         let bad = || Refusal::BadManifest { digest: next.digest.clone() };
         match Document::parse(&bytes).ok_or_else(bad)? {
@@ -105,31 +102,22 @@ async fn read_manifest(
     tokio::fs::read(&path).await.map_err(|error| Refusal::Write { path, trouble: error.to_string() })
 }
 
-/// Keeps what a pull needs from being collected. When it ends, what came to nothing is collected.
+/// A pull under way: what it needs is kept from being collected. When it ends, what came to nothing is collected.
 struct Hold {
     shared: Arc<Shared>,
-    digests: BTreeSet<String>,
+    number: u64,
 }
 
 impl Hold {
-    fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), digests: BTreeSet::new() }
-    }
-
-    fn add(&mut self, digest: &str) {
-        if self.digests.insert(digest.to_owned()) {
-            self.shared.state().hold(digest);
-        }
+    fn new(shared: &Arc<Shared>, reference: &ImageRef) -> Self {
+        let number = shared.state().begin_pull(reference);
+        Self { shared: Arc::clone(shared), number }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut state = self.shared.state();
-        for digest in &self.digests {
-            state.release(digest);
-        }
-        drop(state);
+        self.shared.state().end_pull(self.number);
         self.shared.collect();
     }
 }

@@ -10,8 +10,8 @@ use prewarm_runtime::Kind;
 use prewarm_runtime::serve::{Content, Identity, Ingest, Inventory};
 use serde_json::{Value, json};
 
-use super::Disk;
 use super::manifest::Descriptor;
+use super::{Disk, Pulling};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
@@ -27,8 +27,9 @@ pub(super) struct State {
     images: BTreeMap<String, BTreeSet<String>>,
     /// What the names of images lead to.
     roots: BTreeMap<String, Root>,
-    /// What pulls under way need, and how many of them.
-    held: BTreeMap<String, usize>,
+    /// Pulls under way, by number.
+    pulls: BTreeMap<u64, Pull>,
+    last_pull: u64,
     /// The bytes of all content, in full or not.
     used: u64,
     pub received: u64,
@@ -39,6 +40,14 @@ pub(super) struct State {
 pub(super) struct Root {
     pub descriptor: Descriptor,
     pub media_type: String,
+}
+
+/// A pull under way. What it needs is not collected.
+struct Pull {
+    reference: ImageRef,
+    manifests: BTreeSet<String>,
+    /// Sizes by digest, once the manifest has arrived.
+    parts: BTreeMap<String, u64>,
 }
 
 struct Piece {
@@ -63,7 +72,8 @@ impl State {
             last_ingest: 0,
             images: BTreeMap::new(),
             roots: BTreeMap::new(),
-            held: BTreeMap::new(),
+            pulls: BTreeMap::new(),
+            last_pull: 0,
             used: 0,
             received: 0,
         }
@@ -131,11 +141,13 @@ impl State {
         }
     }
 
-    /// Puts an image on the node that consists of these.
-    pub fn add(&mut self, reference: &ImageRef, identity: &Identity, root: Root, digests: &BTreeSet<String>) {
-        self.inventory.add(reference, identity);
-        self.images.entry(identity.config.clone()).or_default().extend(digests.iter().cloned());
-        self.roots.insert(reference.full(), root);
+    /// Puts the image on the node that a pull was for.
+    pub fn add(&mut self, number: u64, identity: &Identity, root: Root) {
+        let Some(pull) = self.pulls.get(&number) else { return };
+        self.inventory.add(&pull.reference, identity);
+        let digests = pull.manifests.iter().chain(pull.parts.keys()).cloned();
+        self.images.entry(identity.config.clone()).or_default().extend(digests);
+        self.roots.insert(pull.reference.full(), root);
     }
 
     /// The layout's index: every name with what it leads to.
@@ -153,29 +165,42 @@ impl State {
         json!({ "manifests": manifests, "mediaType": INDEX, "schemaVersion": 2 }).to_string()
     }
 
-    /// Keeps content from being collected, until [`release`](Self::release).
-    pub fn hold(&mut self, digest: &str) {
-        *self.held.entry(digest.to_owned()).or_default() += 1;
+    /// Notes that a pull begins, and gives it a number.
+    pub fn begin_pull(&mut self, reference: &ImageRef) -> u64 {
+        let pull = Pull { reference: reference.clone(), manifests: BTreeSet::new(), parts: BTreeMap::new() };
+        self.last_pull += 1;
+        self.pulls.insert(self.last_pull, pull);
+        self.last_pull
     }
 
-    pub fn release(&mut self, digest: &str) {
-        if let Some(count) = self.held.get_mut(digest) {
-            *count -= 1;
-            if *count == 0 {
-                self.held.remove(digest);
-            }
+    /// Notes an index or a manifest that a pull needs.
+    pub fn need_manifest(&mut self, number: u64, digest: &str) {
+        if let Some(pull) = self.pulls.get_mut(&number) {
+            pull.manifests.insert(digest.to_owned());
         }
+    }
+
+    /// Notes the config and the layers that a pull needs.
+    pub fn need_parts(&mut self, number: u64, parts: impl Iterator<Item = (String, u64)>) {
+        if let Some(pull) = self.pulls.get_mut(&number) {
+            pull.parts.extend(parts);
+        }
+    }
+
+    pub fn end_pull(&mut self, number: u64) {
+        self.pulls.remove(&number);
     }
 
     /// Forgets the content that no image and no pull needs, and returns it: its files are to be removed.
     #[must_use]
     pub fn collect(&mut self) -> Vec<String> {
-        let Self { inventory, images, roots, content, held, used, .. } = self;
+        let Self { inventory, images, roots, content, pulls, used, .. } = self;
         images.retain(|config, _| inventory.by_config(config).is_some());
         roots.retain(|name, _| inventory.find(name).is_some());
-        let needed: BTreeSet<&String> = images.values().flatten().collect();
-        let is_needed = |digest: &String| needed.contains(digest) || held.contains_key(digest);
-        let garbage: Vec<String> = content.keys().filter(|digest| !is_needed(digest)).cloned().collect();
+        let pulled = pulls.values().flat_map(|pull| pull.manifests.iter().chain(pull.parts.keys()));
+        let needed: BTreeSet<&String> = images.values().flatten().chain(pulled).collect();
+        let garbage: Vec<String> =
+            content.keys().filter(|digest| !needed.contains(digest)).cloned().collect();
         for piece in garbage.iter().filter_map(|digest| content.remove(digest)) {
             *used -= piece.size;
         }
@@ -194,6 +219,20 @@ impl State {
 
     pub fn manifest(&self, digest: &str) -> Option<Vec<u8>> {
         Some(self.content.get(digest)?.manifest.as_ref()?.bytes.clone())
+    }
+
+    /// How far the pulls under way are.
+    pub fn pulls(&self) -> Vec<Pulling> {
+        let done = |(digest, size): (&String, &u64)| {
+            let ingest = self.ingests.values().find(|ingest| ingest.digest == *digest);
+            if self.has(digest) { *size } else { ingest.map_or(0, |ingest| ingest.offset) }
+        };
+        let pulls = self.pulls.values().map(|pull| Pulling {
+            reference: pull.reference.clone(),
+            done: pull.parts.iter().map(done).sum(),
+            total: pull.parts.values().sum(),
+        });
+        pulls.collect()
     }
 
     pub fn ingests(&self) -> Vec<Ingest> {

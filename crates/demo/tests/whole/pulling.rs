@@ -150,14 +150,35 @@ async fn a_cancelled_pull_leaves_nothing_behind() {
     let runtime = Runtime::connect(&site.store.endpoint()).await.unwrap();
     let asked = request(&full("shop/web:v1"), None);
     let pulling = tokio::spawn(async move { runtime.pull(&asked).await });
-    while site.store.downloads().iter().all(|ingest| ingest.offset < 10_000) {
+    while site.store.pulls().iter().all(|pull| pull.done < 10_000) {
         tokio::task::yield_now().await;
     }
     pulling.abort();
     while site.store.room().free < LARGE_DISK.capacity {
         tokio::task::yield_now().await;
     }
-    assert_eq!((site.store.downloads(), site.store.images()), (vec![], vec![]));
+    assert_eq!((site.store.pulls(), site.store.images()), (vec![], vec![]));
     assert!(blobs_in(site.store.directory()).is_empty());
     assert_eq!(fs::read_dir(site.store.directory().join("ingest")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_pull_under_way_says_how_far_it_is() {
+    let site = Site::new();
+    let artifact = site.offer("shop/web", "v1", 3, 100 * KIB);
+    let total: u64 = artifact.blobs.iter().map(|blob| blob.bytes.len() as u64).sum();
+    site.store.link().set(prewarm_demo::Flow::Limited(400_000));
+    let mut pulling = Box::pin(site.pull("shop/web:v1"));
+    let mut seen = Vec::new();
+    loop {
+        tokio::select! {
+            pulled = &mut pulling => break pulled.unwrap(),
+            () = tokio::task::yield_now() => seen.extend(site.store.pulls()),
+        }
+    }
+    assert!(seen.iter().all(|pull| pull.reference == full("shop/web:v1") && pull.done <= pull.total));
+    assert!(seen.is_sorted_by_key(|pull| pull.done));
+    let between = seen.iter().filter(|pull| pull.total == total && (1..total).contains(&pull.done));
+    assert!(between.count() >= 5);
+    assert!(site.store.pulls().is_empty());
 }

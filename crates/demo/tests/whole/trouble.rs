@@ -23,7 +23,7 @@ fn assert_nothing_is_left(site: &Site) {
     let directory = site.store.directory();
     assert_eq!(fs::read_dir(directory.join("blobs/sha256")).unwrap().count(), 0);
     assert_eq!(fs::read_dir(directory.join("ingest")).unwrap().count(), 0);
-    assert!(site.store.images().is_empty() && site.store.downloads().is_empty());
+    assert!(site.store.images().is_empty() && site.store.pulls().is_empty());
 }
 
 #[tokio::test]
