@@ -6,10 +6,12 @@
 
 #![warn(missing_docs)]
 
+pub use open_files::allow_many_files;
 pub use pace::{Flow, Pace};
 pub use registry::Registry;
 pub use store::Store;
 
+mod open_files;
 pub mod pace;
 pub mod registry;
 pub mod store;

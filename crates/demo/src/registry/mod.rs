@@ -12,6 +12,7 @@ use std::future::ready;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -21,6 +22,7 @@ use hyper_util::rt::TokioIo;
 use prewarm_image::Artifact;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
 
 use crate::pace::Pace;
 use answer::answer;
@@ -31,6 +33,9 @@ use shelf::Shelf;
 const BUFFER: u32 = 16 * 1024;
 /// How many connections wait to be taken.
 const BACKLOG: u32 = 1024;
+
+/// The pause after a connection that could not be taken.
+const BREATH: Duration = Duration::from_millis(20);
 
 /// A running registry. Dropping it ends it, and what it was sending.
 pub struct Registry {
@@ -45,7 +50,7 @@ struct Shared {
 }
 
 impl Registry {
-    /// Starts an empty one on a free port. All that it sends shares the uplink.
+    /// Starts an empty one on a free port. All that it sends shares the uplink. It has to be called where tokio runs.
     pub fn start(uplink: Pace) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_send_buffer_size(BUFFER)?;
@@ -115,9 +120,10 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // One that is gone before it was taken is none.
-                if let Ok((stream, _)) = accepted {
-                    connections.spawn(converse(stream, Arc::clone(&shared)));
+                match accepted {
+                    Ok((stream, _)) => drop(connections.spawn(converse(stream, Arc::clone(&shared)))),
+                    // One that is gone before it was taken is none. Too many open files do not become fewer by asking on.
+                    Err(_gone) => sleep(BREATH).await,
                 }
             }
             Some(_ended) = connections.join_next() => {}

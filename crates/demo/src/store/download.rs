@@ -16,13 +16,13 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::Shared;
 use super::manifest::Descriptor;
-use super::source::Source;
+use super::source::{Kind, Source};
 
 /// Has the content on the node. Whoever wants the same at the same time waits for the same download.
 pub(super) async fn have(
     shared: &Arc<Shared>,
     source: &Source,
-    kind: &'static str,
+    kind: Kind,
     wanted: &Descriptor,
 ) -> Result<(), Refusal> {
     if shared.state().has(&wanted.digest) {
@@ -35,13 +35,19 @@ pub(super) async fn have(
 async fn download(
     shared: Arc<Shared>,
     source: Source,
-    kind: &'static str,
+    kind: Kind,
     wanted: Descriptor,
 ) -> Result<(), Refusal> {
     // It may have arrived between the look and the beginning.
     if shared.state().has(&wanted.digest) {
         return Ok(());
     }
+    // Manifests are small, and nothing is known about a pull before it has its own. Nobody closes the places, so there is
+    // always one at last.
+    let _place = match kind {
+        Kind::Manifest => None,
+        Kind::Blob => shared.places.acquire().await.ok(),
+    };
     let mut body = source.fetch(kind, &wanted.digest).await?;
     let mut ingest = Ingesting::begin(Arc::clone(&shared), wanted)?;
     while let Some(frame) = body.frame().await {

@@ -26,7 +26,7 @@ use prewarm_agent::disk::Room;
 use prewarm_api::reference::ImageRef;
 use prewarm_runtime::serve::Wire;
 use prewarm_runtime::{Endpoint, Image};
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 
 use crate::pace::Pace;
 use behind::Behind;
@@ -37,6 +37,10 @@ use state::State;
 
 /// How many removals a listener may be late by.
 const REMOVALS_KEPT: usize = 64;
+
+/// How many downloads of a node run at once. Each is a file and both ends of a connection in one process, of which a
+/// large demo has not many.
+const DOWNLOADS_AT_ONCE: usize = 3;
 
 /// What a store is made from.
 #[derive(Clone)]
@@ -93,6 +97,8 @@ struct Shared {
     state: Mutex<State>,
     pulls: Flights<pull::Key, String>,
     downloads: Flights<String, ()>,
+    /// Places for downloads of blobs.
+    places: Semaphore,
     removals: broadcast::Sender<String>,
 }
 
@@ -107,6 +113,7 @@ impl Store {
             state: Mutex::new(State::new(config.disk)),
             pulls: Flights::new(),
             downloads: Flights::new(),
+            places: Semaphore::new(DOWNLOADS_AT_ONCE),
             removals: broadcast::Sender::new(REMOVALS_KEPT),
             config,
         });

@@ -10,7 +10,7 @@ use prewarm_runtime::serve::{Identity, PullCall, Refusal};
 use super::Shared;
 use super::download::have;
 use super::manifest::{Descriptor, Document, Manifest};
-use super::source::{Source, authorization};
+use super::source::{Kind, Source, authorization};
 use super::state::Root;
 
 /// How many layers of one image are downloaded at once, as in containerd.
@@ -61,7 +61,7 @@ fn download(
     part: Descriptor,
 ) -> impl Future<Output = Result<(), Refusal>> + use<> {
     let (shared, source) = (Arc::clone(shared), source.clone());
-    async move { have(&shared, &source, "blobs", &part).await }
+    async move { have(&shared, &source, Kind::Blob, &part).await }
 }
 
 /// Follows indexes to the manifest of this platform. Gives its digest too.
@@ -97,7 +97,7 @@ async fn read_manifest(
     if wanted.size > MAX_MANIFEST {
         return Err(Refusal::BadManifest { digest: wanted.digest.clone() });
     }
-    have(shared, source, "manifests", wanted).await?;
+    have(shared, source, Kind::Manifest, wanted).await?;
     let path = shared.layout.blob(&wanted.digest);
     tokio::fs::read(&path).await.map_err(|error| Refusal::Write { path, trouble: error.to_string() })
 }

@@ -26,6 +26,9 @@ pub(super) type Client = legacy::Client<HttpConnector, Empty<Bytes>>;
 /// How many bytes wait in a connection. More would have left the registry before the node's link has room for them.
 const BUFFER: usize = 16 * 1024;
 
+/// How many connections a node keeps for later: in a large demo, files are scarce and fresh connections cheap.
+const MAX_IDLE: usize = 1;
+
 /// What a manifest may be.
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
                         application/vnd.docker.distribution.manifest.list.v2+json, \
@@ -36,7 +39,17 @@ pub(super) fn client() -> Client {
     let mut connector = HttpConnector::new();
     connector.set_recv_buffer_size(Some(BUFFER));
     connector.set_nodelay(true);
-    legacy::Client::builder(TokioExecutor::new()).http1_max_buf_size(BUFFER).build(connector)
+    let mut builder = legacy::Client::builder(TokioExecutor::new());
+    builder.http1_max_buf_size(BUFFER).pool_max_idle_per_host(MAX_IDLE).build(connector)
+}
+
+/// Where a registry keeps content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Manifests and indexes.
+    Manifest,
+    /// Configs and layers.
+    Blob,
 }
 
 /// One repository.
@@ -73,7 +86,7 @@ impl Source {
 
     /// What a tag or a digest leads to.
     pub async fn resolve(&self, reference: &str) -> Result<Root, Refusal> {
-        let request = self.request("HEAD", "manifests", reference);
+        let request = self.request("HEAD", Kind::Manifest, reference);
         let answer = self.ask(&request).await?;
         match answer.status() {
             StatusCode::OK => root(answer.headers()).ok_or_else(|| odd(request, &answer)),
@@ -82,8 +95,8 @@ impl Source {
         }
     }
 
-    /// Begins to fetch content; the kind is `manifests` or `blobs`.
-    pub async fn fetch(&self, kind: &str, digest: &str) -> Result<Incoming, Refusal> {
+    /// Begins to fetch content.
+    pub async fn fetch(&self, kind: Kind, digest: &str) -> Result<Incoming, Refusal> {
         let request = self.request("GET", kind, digest);
         let answer = self.ask(&request).await?;
         match answer.status() {
@@ -92,7 +105,11 @@ impl Source {
         }
     }
 
-    fn request(&self, method: &'static str, kind: &str, name: &str) -> Asked {
+    fn request(&self, method: &'static str, kind: Kind, name: &str) -> Asked {
+        let kind = match kind {
+            Kind::Manifest => "manifests",
+            Kind::Blob => "blobs",
+        };
         Asked { method, url: format!("{}/{kind}/{name}", self.url) }
     }
 
