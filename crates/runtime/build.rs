@@ -1,4 +1,4 @@
-//! Compiles the protocol files into the build directory. The serving half is for the fake only.
+//! Compiles the protocol files into the build directory. The serving half is for those who stand in for a runtime.
 
 use std::env;
 use std::error::Error;
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let descriptors = protox::compile(FILES, ["proto"])?;
     tonic_prost_build::configure()
         .build_transport(false)
-        .build_server(env::var_os("CARGO_FEATURE_FAKE").is_some())
+        .build_server(env::var_os("CARGO_FEATURE_SERVE").is_some())
         .btree_map(".")
         // Derived, it would show passwords. `proto.rs` has one that does not.
         .skip_debug(["runtime.v1.AuthConfig"])

@@ -1,10 +1,13 @@
 //! What an agent is told at its start.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prewarm_plan::node::disk::MinFree;
 use prewarm_runtime::Endpoint;
+
+use crate::disk::Room;
 
 /// The settings of one agent.
 #[derive(Clone)]
@@ -26,6 +29,11 @@ pub struct Config {
 pub enum RuntimeChoice {
     /// This one.
     Given(Endpoint),
+    /// A simulated one, whose disk is simulated too.
+    Simulated(Endpoint, SimulatedDisk),
     /// The first that answers in this directory (kruise D40).
     In(PathBuf),
 }
+
+/// Says how much room there is on a disk that exists only in this process.
+pub type SimulatedDisk = Arc<dyn Fn() -> Room + Send + Sync>;

@@ -14,11 +14,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Comes back with a runtime that answers. It never gives up.
-pub async fn connect(choice: RuntimeChoice) -> Runtime {
+pub async fn connect(choice: &RuntimeChoice) -> Runtime {
     let mut pause = FIRST_PAUSE;
     let mut last = String::new();
     loop {
-        match connect_once(&choice).await {
+        match connect_once(choice).await {
             Ok(runtime) => {
                 info!(runtime = %runtime.version(), "the container runtime answers");
                 return runtime;
@@ -39,7 +39,9 @@ pub async fn connect(choice: RuntimeChoice) -> Runtime {
 
 async fn connect_once(choice: &RuntimeChoice) -> Result<Runtime, ConnectError> {
     match choice {
-        RuntimeChoice::Given(endpoint) => Runtime::connect(endpoint).await,
+        RuntimeChoice::Given(endpoint) | RuntimeChoice::Simulated(endpoint, _) => {
+            Runtime::connect(endpoint).await
+        }
         RuntimeChoice::In(directory) => Runtime::detect(directory).await,
     }
 }

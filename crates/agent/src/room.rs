@@ -6,31 +6,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use prewarm_plan::node::disk::MinFree;
 
+use crate::config::{RuntimeChoice, SimulatedDisk};
 use crate::disk::{Filesystem, Room};
 
 /// Watches one filesystem. Its clones share what they know.
 #[derive(Clone)]
 pub struct RoomGuard {
-    filesystem: Arc<Filesystem>,
+    disk: Disk,
     path: Arc<str>,
     min_free: MinFree,
     is_held: Arc<AtomicBool>,
 }
 
-impl RoomGuard {
-    /// Watches the filesystem of this path, or of the nearest ancestor that can be reached.
-    pub fn new(path: &Path, min_free: MinFree) -> Self {
-        Self {
-            filesystem: Arc::new(Filesystem::nearest(path)),
-            path: path.display().to_string().into(),
-            min_free,
-            is_held: Arc::default(),
+/// Where images lie.
+#[derive(Clone)]
+pub enum Disk {
+    /// On a filesystem, which is asked each time.
+    Real(Arc<Filesystem>),
+    /// On one that is simulated.
+    Simulated(SimulatedDisk),
+}
+
+impl RuntimeChoice {
+    /// The disk of a runtime that keeps its images at this path: the filesystem of the path, or of the nearest ancestor
+    /// that can be reached, unless it is simulated.
+    pub(crate) fn disk(&self, path: &Path) -> Disk {
+        match self {
+            Self::Given(_) | Self::In(_) => Disk::Real(Arc::new(Filesystem::nearest(path))),
+            Self::Simulated(_, disk) => Disk::Simulated(Arc::clone(disk)),
         }
+    }
+}
+
+impl RoomGuard {
+    /// Watches the disk on which the images lie at this path.
+    pub fn new(path: &Path, disk: Disk, min_free: MinFree) -> Self {
+        Self { disk, path: path.display().to_string().into(), min_free, is_held: Arc::default() }
     }
 
     /// How much room there is. A filesystem that cannot be asked does not keep images away.
     pub fn room(&self) -> Option<Room> {
-        self.filesystem.read().ok()
+        match &self.disk {
+            Disk::Real(filesystem) => filesystem.read().ok(),
+            Disk::Simulated(room) => Some(room()),
+        }
     }
 
     /// Why no pull may start, if so. Once held, pulls start again only when some more than the floor is free.

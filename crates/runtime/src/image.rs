@@ -5,7 +5,7 @@ use prewarm_api::reference::ImageRef;
 use crate::proto::cri;
 
 /// One image on the node, under all its names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     /// The runtime's own id: of the config, with or without `sha256:`.
     pub id: String,

@@ -34,4 +34,6 @@ mod pull;
 mod removals;
 mod runtime;
 mod scrub;
+#[cfg(feature = "serve")]
+pub mod serve;
 mod socket;

@@ -115,9 +115,9 @@ impl Loop {
         let (choice, min_free) = (self.agent.config.runtime.clone(), self.agent.config.min_free);
         let sender = self.sender.clone();
         tokio::spawn(async move {
-            let runtime = connect(choice).await;
+            let runtime = connect(&choice).await;
             let path = runtime.image_filesystem().await.ok();
-            let room = path.map(|path| RoomGuard::new(&path, min_free));
+            let room = path.map(|path| RoomGuard::new(&path, choice.disk(&path), min_free));
             drop(sender.send(Message::Found(runtime, room)).await);
         });
     }

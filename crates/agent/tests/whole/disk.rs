@@ -3,9 +3,11 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use prewarm_agent::disk::Filesystem;
+use prewarm_agent::config::RuntimeChoice;
+use prewarm_agent::disk::{Filesystem, Room};
 use prewarm_api::kruise::{FailureClass, PullPhase};
 use prewarm_plan::node::disk::MinFree;
 use serde_json::json;
@@ -89,4 +91,21 @@ async fn free_room_rides_along_and_never_causes_a_report() {
     pass(600.0).await;
     assert_eq!(node.status_writes(), writes);
     assert!(node.metrics.encode().contains("free"), "and the metrics have it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_simulated_disk_is_watched_in_place_of_the_filesystem() {
+    let mut node = Node::new();
+    node.fake.keeps_images_in(Path::new("/dev/shm"));
+    node.fake.image(APP);
+    let disk = Arc::new(|| Room { free: 100, capacity: 1000 });
+    node.config.runtime = RuntimeChoice::Simulated(node.fake.endpoint(), disk);
+    node.config.min_free = MinFree::Share(2000);
+    node.ask(json!({ NAME: image(&["1"]) })).await;
+    node.start();
+    pass(60.0).await;
+    let message = node.tag(NAME, "1").await.message.unwrap();
+    assert!(message.starts_with("waits for room: 10 % free on /dev/shm, starts at 21 %"), "{message}");
+    let filesystem = node.status().await.image_filesystem.unwrap();
+    assert_eq!((filesystem.free_bytes, filesystem.capacity_bytes), (100, 1000));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-use crate::proto::cri::PullImageRequest;
+use crate::serve::PullCall;
 
 /// One call of `PullImage`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +41,13 @@ pub enum Outcome {
 }
 
 impl Call {
-    pub(super) fn of(request: &PullImageRequest) -> Self {
-        let sandbox = request.sandbox_config.clone().unwrap_or_default();
+    pub(super) fn of(call: &PullCall) -> Self {
         Self {
-            reference: request.image.as_ref().map(|spec| spec.image.clone()).unwrap_or_default(),
-            username: request.auth.as_ref().map(|auth| auth.username.clone()),
-            server_address: request.auth.as_ref().map(|auth| auth.server_address.clone()),
-            labels: sandbox.labels,
-            annotations: sandbox.annotations,
+            reference: call.name.clone(),
+            username: call.credential.as_ref().map(|credential| credential.username.clone()),
+            server_address: call.credential.as_ref().map(|credential| credential.server_address.clone()),
+            labels: call.labels.clone(),
+            annotations: call.annotations.clone(),
             started: Instant::now(),
             ended: None,
             outcome: Outcome::Running,

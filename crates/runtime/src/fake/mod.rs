@@ -11,12 +11,10 @@
 //! assert_eq!(fake.calls().len(), 3);
 //! ```
 
+mod behind;
 mod call;
-mod containerd;
-mod cri;
 mod pulling;
 mod script;
-mod wire;
 mod world;
 
 pub use call::{Call, Outcome};
@@ -26,17 +24,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use prewarm_api::reference::ImageRef;
-use tokio::net::UnixListener;
 
 use crate::endpoint::Endpoint;
 use crate::runtime::Kind;
+use crate::serve::Wire;
+use behind::Behind;
 use world::{Shared, World};
 
 /// The fake. Clones are the same runtime. It has to be made where tokio runs.
 #[derive(Clone)]
 pub struct Fake {
     shared: Arc<Shared>,
-    wire: Arc<wire::Wire>,
+    wire: Wire,
 }
 
 impl Default for Fake {
@@ -58,26 +57,18 @@ impl Fake {
 
     fn of_kind(kind: Kind) -> Self {
         let shared = Arc::new(Shared::new(World::new(kind)));
-        let wire = Arc::new(wire::Wire::serve(&shared));
+        let wire = Wire::serve(&Arc::new(Behind(Arc::clone(&shared))));
         Self { shared, wire }
     }
 
     /// Where it listens: a pipe in memory.
     pub fn endpoint(&self) -> Endpoint {
-        let wire = Arc::clone(&self.wire);
-        Endpoint::pipe(move || wire.connect())
+        self.wire.endpoint()
     }
 
     /// Lets it listen on a unix socket too.
     pub fn listen(&self, socket: &Path) -> std::io::Result<Endpoint> {
-        let listener = UnixListener::bind(socket)?;
-        let wire = Arc::clone(&self.wire);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                wire.attach(stream);
-            }
-        });
-        Ok(Endpoint::unix(socket))
+        self.wire.listen(socket)
     }
 
     /// Puts an image into the registry behind the runtime, or changes how one behaves. All others are not found.
@@ -128,12 +119,12 @@ impl Fake {
 
     /// Whether the runtime has an image of this name.
     pub fn has(&self, reference: &str) -> bool {
-        self.shared.world().find(&parse(reference).full()).is_some()
+        self.shared.world().stored.find(&parse(reference).full()).is_some()
     }
 
     /// Removes an image as the kubelet's collection does, and tells who listens. Returns whether it was there.
     pub fn remove(&self, reference: &str) -> bool {
-        let removed = self.shared.world().remove(&parse(reference).full());
+        let removed = self.shared.world().stored.remove(&parse(reference).full());
         for name in &removed {
             self.shared.announce_removal(name);
         }
@@ -162,7 +153,7 @@ impl Fake {
 
     /// Says where images are kept.
     pub fn keeps_images_in(&self, directory: &Path) {
-        self.shared.world().filesystem = directory.to_string_lossy().into_owned();
+        directory.clone_into(&mut self.shared.world().filesystem);
     }
 }
 

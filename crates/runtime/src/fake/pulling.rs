@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use prewarm_api::reference::ImageRef;
+use prewarm_credentials::Credential;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tonic::Status;
@@ -12,8 +13,8 @@ use tonic::Status;
 use super::call::{Call, Outcome};
 use super::script::Plot;
 use super::world::{Download, Shared};
-use crate::proto::cri::{AuthConfig, PullImageRequest};
 use crate::runtime::Kind;
+use crate::serve::{PullCall, Refusal};
 
 /// Pulls that others may join, by what has to be the same for that.
 pub(super) type Flights = BTreeMap<(String, Option<String>), watch::Receiver<Landing>>;
@@ -24,16 +25,16 @@ pub(super) type Landing = Option<Result<String, Status>>;
 /// A pull that was written down. Dropped before its end, it was cancelled.
 pub(super) struct Pulling {
     shared: Arc<Shared>,
-    request: PullImageRequest,
+    call: PullCall,
     number: usize,
     outcome: Outcome,
 }
 
 impl Pulling {
-    pub fn begin(shared: &Arc<Shared>, request: PullImageRequest) -> Self {
-        let number = shared.world().begin(Call::of(&request));
+    pub fn begin(shared: &Arc<Shared>, call: PullCall) -> Self {
+        let number = shared.world().begin(Call::of(&call));
         shared.changed();
-        Self { shared: Arc::clone(shared), request, number, outcome: Outcome::Cancelled }
+        Self { shared: Arc::clone(shared), call, number, outcome: Outcome::Cancelled }
     }
 
     pub async fn run(mut self) -> Result<String, Status> {
@@ -45,8 +46,8 @@ impl Pulling {
 
     /// As CRI-O does it: the second caller waits for the first, and is cancelled with it.
     async fn share(&self) -> Result<String, Status> {
-        let name = self.request.image.as_ref().map(|spec| spec.image.clone()).unwrap_or_default();
-        let key = (name, self.request.auth.as_ref().map(|auth| auth.username.clone()));
+        let username = self.call.credential.as_ref().map(|credential| credential.username.clone());
+        let key = (self.call.name.clone(), username);
         let joined = self.shared.world().flights.get(&key).cloned();
         if let Some(mut flight) = joined {
             return match flight.wait_for(Option::is_some).await.map(|landing| landing.clone()) {
@@ -63,16 +64,16 @@ impl Pulling {
     }
 
     async fn fetch(&self) -> Result<String, Status> {
-        let name = self.request.image.as_ref().map(|spec| spec.image.as_str()).unwrap_or_default();
+        let name = &self.call.name;
         let reference =
-            ImageRef::parse(name).map_err(|_unreadable| self.says(Refusal::BadReference, name))?;
+            ImageRef::parse(name).map_err(|_unreadable| self.says(&Refusal::BadReference, name))?;
         let plot = self.admit(&reference)?;
         if !self.is_present(&reference, &plot) {
             self.shared
                 .until(|world| world.plots.values().all(|other| !same(other, &plot) || !other.hangs))
                 .await;
             self.download(&reference, &plot).await;
-            self.shared.world().store(&reference, &plot);
+            self.shared.world().stored.add(&reference, &plot.identity());
         }
         Ok(match self.shared.world().kind {
             Kind::CriO => format!("{}@{}", reference.name(), plot.manifest()),
@@ -85,14 +86,14 @@ impl Pulling {
         let mut world = self.shared.world();
         let kind = world.kind;
         let Some(plot) = world.plot_mut(reference) else {
-            return Err(says(kind, Refusal::NotFound, &reference.full()));
+            return Err(says(kind, &Refusal::NotFound, &reference.full()));
         };
         if let Some(failure) = plot.failures.pop_front() {
             return Err(failure);
         }
-        let shown = self.request.auth.clone().unwrap_or_default();
+        let shown = self.call.credential.clone().unwrap_or_default();
         if plot.account.as_ref().is_some_and(|account| !is_account(account, &shown)) {
-            return Err(says(kind, Refusal::Unauthorized, &reference.full()));
+            return Err(says(kind, &Refusal::NoCredentials, &reference.full()));
         }
         Ok(plot.clone())
     }
@@ -100,8 +101,7 @@ impl Pulling {
     /// Whether what the registry has now is on the node under this name.
     fn is_present(&self, reference: &ImageRef, plot: &Plot) -> bool {
         let world = self.shared.world();
-        let here = world.stored.get(&plot.config());
-        here.is_some_and(|image| crate::image::Image::from(image.clone()).is(reference))
+        world.stored.by_config(&plot.config()).is_some_and(|image| image.is(reference))
     }
 
     async fn download(&self, reference: &ImageRef, plot: &Plot) {
@@ -117,7 +117,7 @@ impl Pulling {
         sleep(plot.unpacks).await;
     }
 
-    fn says(&self, refusal: Refusal, name: &str) -> Status {
+    fn says(&self, refusal: &Refusal, name: &str) -> Status {
         says(self.shared.world().kind, refusal, name)
     }
 }
@@ -145,35 +145,20 @@ fn same(one: &Plot, other: &Plot) -> bool {
     one.config() == other.config()
 }
 
-fn is_account((username, password): &(String, String), shown: &AuthConfig) -> bool {
-    shown.username == *username && shown.password == *password
-}
-
-#[derive(Clone, Copy)]
-enum Refusal {
-    NotFound,
-    Unauthorized,
-    BadReference,
+fn is_account((username, password): &(String, String), shown: &Credential) -> bool {
+    shown.username == *username && shown.password.reveal() == password
 }
 
 /// The words of the real programs.
-fn says(kind: Kind, refusal: Refusal, name: &str) -> Status {
-    let resolve = format!("failed to pull and unpack image \"{name}\": failed to resolve image");
+fn says(kind: Kind, refusal: &Refusal, name: &str) -> Status {
     match (kind, refusal) {
         (Kind::CriO, Refusal::NotFound) => Status::unknown(format!(
             "unable to try pulling possible OCI artifact: build image source: reading manifest in {name}: manifest unknown"
         )),
-        (Kind::CriO, Refusal::Unauthorized) => {
+        (Kind::CriO, Refusal::NoCredentials) => {
             Status::unknown(format!("reading manifest in {name}: unauthorized: authentication required"))
         }
         (Kind::CriO, Refusal::BadReference) => Status::unknown("cannot parse input"),
-        (_, Refusal::NotFound) => Status::not_found(format!("{resolve}: {name}: not found")),
-        (_, Refusal::Unauthorized) => Status::unknown(format!(
-            "{resolve}: pull access denied, repository does not exist or may require authorization: \
-             authorization failed: no basic auth credentials"
-        )),
-        (_, Refusal::BadReference) => {
-            Status::unknown(format!("failed to parse image reference \"{name}\": invalid reference format"))
-        }
+        (_, refusal) => refusal.status(name),
     }
 }

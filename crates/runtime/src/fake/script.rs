@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tonic::{Code, Status};
 
 use super::world::Shared;
+use crate::serve::Identity;
 
 /// A handle on one image of the registry.
 #[derive(Clone)]
@@ -104,7 +105,7 @@ impl Script {
     /// Puts the image on the node, as if it had been pulled.
     pub fn present(self) -> Self {
         let plot = self.plot();
-        self.shared.world().store(&self.reference, &plot);
+        self.shared.world().stored.add(&self.reference, &plot.identity());
         self.shared.changed();
         self
     }
@@ -167,6 +168,11 @@ impl Plot {
     /// Whether a digest names this image.
     pub fn is_named_by(&self, digest: &str) -> bool {
         digest == self.root() || digest == self.manifest()
+    }
+
+    /// What a runtime notes of it.
+    pub fn identity(&self) -> Identity {
+        Identity { config: self.config(), manifest: self.manifest(), root: self.root(), size: self.total() }
     }
 
     pub fn total(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The runtime's state: what the registry has, what the node has, what was asked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -11,8 +12,8 @@ use tokio::time::Instant;
 use super::call::{Call, Outcome};
 use super::pulling::Flights;
 use super::script::Plot;
-use crate::proto::cri;
 use crate::runtime::Kind;
+use crate::serve::Inventory;
 
 /// How many removals a listener may be late by.
 const REMOVALS_KEPT: usize = 64;
@@ -20,13 +21,13 @@ const REMOVALS_KEPT: usize = 64;
 pub(super) struct World {
     pub kind: Kind,
     pub plots: BTreeMap<ImageRef, Plot>,
-    pub stored: BTreeMap<String, cri::Image>,
+    pub stored: Inventory,
     pub downloads: BTreeMap<usize, Download>,
     pub flights: Flights,
     pub calls: Vec<Call>,
     pub most_at_once: usize,
     pub requests: BTreeMap<&'static str, usize>,
-    pub filesystem: String,
+    pub filesystem: PathBuf,
 }
 
 /// A pull that fetches layers.
@@ -42,7 +43,7 @@ impl World {
         Self {
             kind,
             plots: BTreeMap::new(),
-            stored: BTreeMap::new(),
+            stored: Inventory::new(kind),
             downloads: BTreeMap::new(),
             flights: Flights::new(),
             calls: Vec::new(),
@@ -77,68 +78,6 @@ impl World {
             .find(|(tagged, plot)| tagged.name() == reference.name() && plot.is_named_by(reference.tag()))
             .map(|(_, plot)| plot)
     }
-
-    /// The image on the node that has this name.
-    pub fn find(&self, name: &str) -> Option<&cri::Image> {
-        self.stored.values().find(|image| names_of(image).any(|known| known == name))
-    }
-
-    /// Puts an image on the node under this name.
-    pub fn store(&mut self, reference: &ImageRef, plot: &Plot) {
-        let repository = reference.full().split(['@']).next().unwrap_or_default().to_owned();
-        let repository = repository.strip_suffix(&format!(":{}", reference.tag())).unwrap_or(&repository);
-        let config = plot.config();
-        let image = self.stored.entry(config.clone()).or_default();
-        image.id = match self.kind {
-            Kind::CriO => config.trim_start_matches("sha256:").to_owned(),
-            Kind::Containerd | Kind::Other => config.clone(),
-        };
-        image.size = plot.total();
-        let mut digests: BTreeSet<String> = image.repo_digests.drain(..).collect();
-        digests.insert(format!("{repository}@{}", plot.root()));
-        if self.kind == Kind::CriO {
-            digests.insert(format!("{repository}@{}", plot.manifest()));
-        }
-        image.repo_digests = digests.into_iter().collect();
-        if !reference.is_digest() {
-            self.tag(&config, &reference.full());
-        }
-    }
-
-    /// A tag is on one image at a time.
-    fn tag(&mut self, config: &str, name: &str) {
-        for image in self.stored.values_mut() {
-            image.repo_tags.retain(|tag| tag != name);
-        }
-        if let Some(image) = self.stored.get_mut(config) {
-            image.repo_tags.push(name.to_owned());
-            image.repo_tags.sort();
-        }
-    }
-
-    /// Removes by name and returns the names that are gone. containerd removes all names of an image with one of them,
-    /// CRI-O only that one.
-    pub fn remove(&mut self, name: &str) -> Vec<String> {
-        let Some(config) = self.find(name).map(|image| image.id.clone()) else { return Vec::new() };
-        let is_it = |image: &cri::Image| image.id == config;
-        if self.kind == Kind::CriO {
-            for image in self.stored.values_mut().filter(|image| is_it(image)) {
-                image.repo_tags.retain(|tag| tag != name);
-                if image.repo_tags.is_empty() {
-                    image.repo_digests.clear();
-                }
-            }
-            self.stored.retain(|_, image| names_of(image).next().is_some());
-            return vec![name.to_owned()];
-        }
-        let gone = self.stored.values().filter(|image| is_it(image)).flat_map(names_of).cloned().collect();
-        self.stored.retain(|_, image| !is_it(image));
-        gone
-    }
-}
-
-fn names_of(image: &cri::Image) -> impl Iterator<Item = &String> {
-    image.repo_tags.iter().chain(&image.repo_digests)
 }
 
 /// The world, and the ways to wait for it.

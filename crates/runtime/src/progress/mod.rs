@@ -7,14 +7,14 @@
 //!
 //! ```text
 //! once per pull    List (from this repository, refers to a config)  ─▶  Read (manifest)
-//! each sample      List (layers not seen yet)  +  ListStatuses (ingests)
+//! each sample      ListStatuses (ingests)  +  List (layers not seen yet)
 //! ```
 
 mod manifest;
 mod pulls;
 mod sample;
 
-#[cfg(feature = "fake")]
+#[cfg(feature = "serve")]
 pub(crate) use manifest::filter as manifest_filter;
 pub use pulls::Pulls;
 
@@ -67,8 +67,10 @@ impl Runtime {
     async fn sample(&self, reference: &ImageRef) -> Result<Option<Progress>, Status> {
         let Some(layers) = self.layers(reference).await? else { return Ok(None) };
         let mut client = self.content_client();
-        let arrived = list(&mut client, layers.unseen_filters()).await?;
+        // In this order: a layer that arrives between the two answers is in both. The other way round it would be in
+        // neither, and the pull would seem to step back.
         let ingests = client.list_statuses(named(ListStatusesRequest::default())).await?.into_inner();
+        let arrived = list(&mut client, layers.unseen_filters()).await?;
         let layers = layers.with_seen(arrived.iter().map(|info| info.digest.as_str()));
         let progress = sample::sum(&layers, &ingests.statuses);
         self.pulls.remember(reference, layers);

@@ -20,7 +20,8 @@ pub fn sum(layers: &Layers, ingests: &[Status]) -> Progress {
             },
         )
         .sum();
-    Progress { done, total, is_unpacking: layers.seen.len() == layers.sizes.len() }
+    // All bytes of a layer can have arrived before containerd has put it away.
+    Progress { done, total, is_unpacking: done == total }
 }
 
 /// How much of a layer has arrived, never more than all of it.
@@ -60,6 +61,12 @@ mod tests {
     fn an_ingest_never_counts_for_more_than_its_layer() {
         let progress = sum(&layers(&[]), &[ingest("layer-a", i64::MAX), ingest("layer-b", -5)]);
         assert_eq!(progress, Progress { done: 100, total: 150, is_unpacking: false });
+    }
+
+    #[test]
+    fn a_layer_that_is_not_put_away_yet_has_arrived() {
+        let progress = sum(&layers(&["a"]), &[ingest("layer-b", 50)]);
+        assert_eq!(progress, Progress { done: 150, total: 150, is_unpacking: true });
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What every runtime has to do, each a sentence. The same cases run on the fake, on containerd and on CRI-O, so that
-//! tests that stand on the fake say something about the real ones.
+//! What every runtime has to do, each a sentence. The same cases run on the fake, on containerd, on CRI-O and on the
+//! demo's store, so that tests that stand on the fake say something about the real ones.
 
 pub mod calls;
 pub mod pulls;

@@ -2,17 +2,20 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, copy_bidirectional, duplex};
+use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tonic::transport::Server;
 
+use super::backend::Backend;
 use super::containerd::Containerd;
 use super::cri::Cri;
-use super::world::Shared;
+use crate::endpoint::Endpoint;
 use crate::proto::content::content_server::ContentServer;
 use crate::proto::cri::image_service_server::ImageServiceServer;
 use crate::proto::cri::runtime_service_server::RuntimeServiceServer;
@@ -22,7 +25,11 @@ use crate::runtime::Kind;
 /// How many bytes a pipe holds.
 const PIPE: usize = 64 * 1024;
 
-pub(super) struct Wire {
+/// A runtime that is served. Clones are the same one.
+#[derive(Clone)]
+pub struct Wire(Arc<Switchboard>);
+
+struct Switchboard {
     server: mpsc::UnboundedSender<DuplexStream>,
     state: Mutex<State>,
 }
@@ -35,26 +42,44 @@ struct State {
 }
 
 impl Wire {
-    /// Starts to serve.
-    pub fn serve(shared: &Arc<Shared>) -> Self {
+    /// Starts to serve. It has to be called where tokio runs.
+    pub fn serve(backend: &Arc<impl Backend>) -> Self {
         let (server, incoming) = mpsc::unbounded_channel();
         let incoming = stream::unfold(incoming, async |mut incoming| {
             let connection = incoming.recv().await?;
             Some((Ok::<_, Infallible>(connection), incoming))
         });
-        let is_containerd = shared.world().kind == Kind::Containerd;
-        let (cri, containerd) = (Cri(Arc::clone(shared)), Containerd(Arc::clone(shared)));
+        let is_containerd = backend.kind() == Kind::Containerd;
+        let (cri, containerd) = (|| Cri(Arc::clone(backend)), || Containerd(Arc::clone(backend)));
         let router = Server::builder()
-            .add_service(ImageServiceServer::new(cri.clone()))
-            .add_service(RuntimeServiceServer::new(cri))
-            .add_optional_service(is_containerd.then(|| ContentServer::new(containerd.clone())))
-            .add_optional_service(is_containerd.then(|| EventsServer::new(containerd)));
+            .add_service(ImageServiceServer::new(cri()))
+            .add_service(RuntimeServiceServer::new(cri()))
+            .add_optional_service(is_containerd.then(|| ContentServer::new(containerd())))
+            .add_optional_service(is_containerd.then(|| EventsServer::new(containerd())));
         tokio::spawn(router.serve_with_incoming(Box::pin(incoming)));
-        Self { server, state: Mutex::default() }
+        Self(Arc::new(Switchboard { server, state: Mutex::default() }))
+    }
+
+    /// Where it listens: a pipe in memory.
+    pub fn endpoint(&self) -> Endpoint {
+        let wire = self.clone();
+        Endpoint::pipe(move || wire.connect())
+    }
+
+    /// Lets it listen on a unix socket too.
+    pub fn listen(&self, socket: &Path) -> io::Result<Endpoint> {
+        let listener = UnixListener::bind(socket)?;
+        let wire = self.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                wire.attach(stream);
+            }
+        });
+        Ok(Endpoint::unix(socket))
     }
 
     /// One end of a fresh connection.
-    pub fn connect(&self) -> io::Result<DuplexStream> {
+    fn connect(&self) -> io::Result<DuplexStream> {
         if self.state().is_stopped {
             return Err(io::Error::from(io::ErrorKind::ConnectionRefused));
         }
@@ -64,13 +89,13 @@ impl Wire {
     }
 
     /// Joins a connection to the server; while it is stopped, the connection is closed.
-    pub fn attach(&self, mut outside: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    fn attach(&self, mut outside: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let mut state = self.state();
         if state.is_stopped {
             return;
         }
         let (mut inside, served) = duplex(PIPE);
-        if self.server.send(served).is_ok() {
+        if self.0.server.send(served).is_ok() {
             state.cables.spawn(async move {
                 // However a connection ends, both of its sides see it.
                 let _ended = copy_bidirectional(&mut outside, &mut inside).await;
@@ -78,17 +103,19 @@ impl Wire {
         }
     }
 
+    /// Cuts all connections, and refuses others.
     pub fn stop(&self) {
         let mut state = self.state();
         state.is_stopped = true;
         state.cables.abort_all();
     }
 
+    /// Takes connections again after [`stop`](Self::stop).
     pub fn start(&self) {
         self.state().is_stopped = false;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Generated images: n layers of a given size and compressibility, for one platform or two.
 //!
 //! The same seed gives the same bytes, so digests can be compared across tests and machines, and nothing has to be
-//! downloaded. An [`Artifact`] is what a registry stores; [`Registry::push`](crate::Registry::push) sends it there.
+//! downloaded. An [`Artifact`] is what a registry stores; how it gets there is for others.
 
 mod artifact;
 mod layer;

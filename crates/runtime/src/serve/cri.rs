@@ -1,28 +1,27 @@
-//! The CRI half of the fake.
+//! The CRI half.
 
 use std::sync::Arc;
 
 use tonic::{Request, Response, Status, async_trait};
 
-use super::pulling;
-use super::world::Shared;
+use super::backend::Backend;
+use crate::image::Image;
 use crate::proto::cri::image_service_server::ImageService;
 use crate::proto::cri::runtime_service_server::RuntimeService;
 use crate::proto::cri::{
-    FilesystemIdentifier, FilesystemUsage, ImageFsInfoRequest, ImageFsInfoResponse, ImageStatusRequest,
+    self, FilesystemIdentifier, FilesystemUsage, ImageFsInfoRequest, ImageFsInfoResponse, ImageStatusRequest,
     ImageStatusResponse, ListImagesRequest, ListImagesResponse, PullImageRequest, PullImageResponse,
     VersionRequest, VersionResponse,
 };
 use crate::runtime::Kind;
 
-#[derive(Clone)]
-pub(super) struct Cri(pub Arc<Shared>);
+pub(super) struct Cri<B>(pub Arc<B>);
 
 #[async_trait]
-impl RuntimeService for Cri {
+impl<B: Backend> RuntimeService for Cri<B> {
     async fn version(&self, _: Request<VersionRequest>) -> Result<Response<VersionResponse>, Status> {
         self.0.enter("Version").await;
-        let (name, version) = match self.0.world().kind {
+        let (name, version) = match self.0.kind() {
             Kind::Containerd => ("containerd", "2.2.0"),
             Kind::CriO => ("cri-o", "1.34.0"),
             Kind::Other => ("other", "0"),
@@ -37,13 +36,13 @@ impl RuntimeService for Cri {
 }
 
 #[async_trait]
-impl ImageService for Cri {
+impl<B: Backend> ImageService for Cri<B> {
     async fn list_images(
         &self,
         _: Request<ListImagesRequest>,
     ) -> Result<Response<ListImagesResponse>, Status> {
         self.0.enter("ListImages").await;
-        let images = self.0.world().stored.values().cloned().collect();
+        let images = self.0.images().into_iter().map(message).collect();
         Ok(Response::new(ListImagesResponse { images }))
     }
 
@@ -53,18 +52,15 @@ impl ImageService for Cri {
     ) -> Result<Response<ImageStatusResponse>, Status> {
         self.0.enter("ImageStatus").await;
         let name = request.into_inner().image.map(|spec| spec.image).unwrap_or_default();
-        let image = self.0.world().find(&name).cloned();
-        Ok(Response::new(ImageStatusResponse { image }))
+        Ok(Response::new(ImageStatusResponse { image: self.0.image(&name).map(message) }))
     }
 
     async fn pull_image(
         &self,
         request: Request<PullImageRequest>,
     ) -> Result<Response<PullImageResponse>, Status> {
-        // Written down before it can be frozen: it has arrived.
-        let pulling = pulling::Pulling::begin(&self.0, request.into_inner());
-        self.0.enter("PullImage").await;
-        pulling.run().await.map(|image_ref| Response::new(PullImageResponse { image_ref }))
+        let image_ref = self.0.pull(request.into_inner().into()).await?;
+        Ok(Response::new(PullImageResponse { image_ref }))
     }
 
     async fn image_fs_info(
@@ -72,8 +68,18 @@ impl ImageService for Cri {
         _: Request<ImageFsInfoRequest>,
     ) -> Result<Response<ImageFsInfoResponse>, Status> {
         self.0.enter("ImageFsInfo").await;
-        let mountpoint = self.0.world().filesystem.clone();
+        let mountpoint = self.0.image_filesystem().to_string_lossy().into_owned();
         let usage = FilesystemUsage { fs_id: Some(FilesystemIdentifier { mountpoint }) };
         Ok(Response::new(ImageFsInfoResponse { image_filesystems: vec![usage] }))
+    }
+}
+
+fn message(image: Image) -> cri::Image {
+    cri::Image {
+        id: image.id,
+        repo_tags: image.tags,
+        repo_digests: image.digests,
+        size: image.size,
+        pinned: image.pinned,
     }
 }

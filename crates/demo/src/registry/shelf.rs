@@ -1,0 +1,102 @@
+//! What a registry has: repositories with their tags, manifests and blobs, and who may see them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use prewarm_image::Artifact;
+
+/// All repositories.
+#[derive(Default)]
+pub(super) struct Shelf {
+    repositories: BTreeMap<String, Repository>,
+    /// Each content once, however many repositories have it.
+    bytes: BTreeMap<String, Bytes>,
+    downloads: BTreeMap<String, u64>,
+    pub sent: u64,
+}
+
+/// What lies under one name.
+#[derive(Default)]
+pub(super) struct Repository {
+    /// Digests by tag.
+    tags: BTreeMap<String, String>,
+    /// Media types by digest.
+    manifests: BTreeMap<String, &'static str>,
+    blobs: BTreeSet<String>,
+    account: Option<Account>,
+}
+
+struct Account {
+    username: String,
+    password: String,
+}
+
+/// A manifest that was found.
+pub(super) struct Manifest {
+    pub digest: String,
+    pub media_type: &'static str,
+    pub bytes: Bytes,
+}
+
+impl Shelf {
+    pub fn push(&mut self, repository: &str, tag: &str, artifact: Artifact) {
+        let digest = artifact.digest().to_owned();
+        let shelved = self.repositories.entry(repository.to_owned()).or_default();
+        for manifest in artifact.manifests {
+            shelved.manifests.insert(manifest.blob.digest.clone(), manifest.media_type);
+            self.bytes.entry(manifest.blob.digest).or_insert_with(|| manifest.blob.bytes.into());
+        }
+        for blob in artifact.blobs {
+            shelved.blobs.insert(blob.digest.clone());
+            self.bytes.entry(blob.digest).or_insert_with(|| blob.bytes.into());
+        }
+        shelved.tags.insert(tag.to_owned(), digest);
+    }
+
+    pub fn protect(&mut self, repository: &str, username: &str, password: &str) {
+        let account = Account { username: username.to_owned(), password: password.to_owned() };
+        self.repositories.entry(repository.to_owned()).or_default().account = Some(account);
+    }
+
+    pub fn spoil(&mut self, digest: &str) -> bool {
+        let Some(bytes) = self.bytes.get_mut(digest).filter(|bytes| !bytes.is_empty()) else { return false };
+        let mut spoiled = bytes.to_vec();
+        let middle = spoiled.len() / 2;
+        spoiled[middle] ^= 0xff;
+        *bytes = spoiled.into();
+        true
+    }
+
+    pub fn repository(&self, name: &str) -> Option<&Repository> {
+        self.repositories.get(name)
+    }
+
+    /// The manifest that a tag or a digest names.
+    pub fn manifest(&self, repository: &Repository, reference: &str) -> Option<Manifest> {
+        let digest = repository.tags.get(reference).map_or(reference, String::as_str);
+        let media_type = repository.manifests.get(digest)?;
+        Some(Manifest { digest: digest.to_owned(), media_type, bytes: self.bytes.get(digest)?.clone() })
+    }
+
+    pub fn blob(&self, repository: &Repository, digest: &str) -> Option<Bytes> {
+        self.bytes.get(repository.blobs.get(digest)?).cloned()
+    }
+
+    pub fn note_download(&mut self, digest: &str) {
+        *self.downloads.entry(digest.to_owned()).or_default() += 1;
+    }
+
+    pub fn downloads(&self, digest: &str) -> u64 {
+        self.downloads.get(digest).copied().unwrap_or(0)
+    }
+}
+
+impl Repository {
+    /// Whether whoever shows this may look.
+    pub fn admits(&self, shown: Option<&(String, String)>) -> bool {
+        let Some(account) = &self.account else { return true };
+        shown.is_some_and(|(username, password)| {
+            *username == account.username && *password == account.password
+        })
+    }
+}
