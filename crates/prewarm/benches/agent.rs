@@ -22,7 +22,7 @@ const SINGLE: usize = 210;
 const BATCH: usize = 50;
 /// How many such specs are compared with pulls by hand. Each pair takes a second and a half, in which a garbage
 /// collection or another program weighs much, so it takes many for a steady median.
-const BATCHES: usize = 25;
+const BATCHES: usize = 51;
 /// How many pulls run at once.
 const PARALLEL: usize = 2;
 /// How long the agent is watched doing nothing.
