@@ -35,7 +35,7 @@ fn finalizers_of_others_stay() {
     assert_eq!(finalizers(&world, "a"), ["example.com/x"]);
 }
 
-/// kruise R34, T1
+/// kruise R34, T1, R21
 #[test]
 fn a_job_with_a_ttl_is_deleted_to_the_second() {
     let mut world = World::of(&["n1"]);
@@ -89,7 +89,7 @@ fn entries_of_an_image_that_a_job_no_longer_pulls_end_with_it() {
     assert!(world.tag("n1", "nginx:1").is_none());
 }
 
-/// kruise R58, W31: there is no config namespace in this world.
+/// kruise R6, R58, W31: there is no config namespace in this world.
 #[test]
 fn a_job_can_be_deleted_at_any_time_and_its_entries_go() {
     let mut world = World::of(&["n1", "n2"]);
@@ -101,7 +101,7 @@ fn a_job_can_be_deleted_at_any_time_and_its_entries_go() {
     assert!(world.store.images.values().all(|image| image.spec.images.is_empty()));
 }
 
-/// kruise W37
+/// kruise W37, R6, R41
 #[test]
 fn entries_of_a_job_that_was_deleted_in_between_go_after_a_restart() {
     let mut world = World::of(&["n1"]);

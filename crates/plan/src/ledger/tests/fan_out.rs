@@ -46,7 +46,7 @@ fn rewrite(world: &mut World, change: impl FnOnce(&mut NodeImage)) {
     world.store.put_image(object);
 }
 
-/// kruise T80, T86
+/// kruise T80, T86, R32
 #[test]
 fn a_report_about_a_tag_concerns_its_job() {
     let mut world = world();
@@ -101,7 +101,7 @@ fn a_job_whose_image_cannot_be_read_waits_for_its_correction() {
     assert_eq!(world.status("broken"), status);
 }
 
-/// kruise T84
+/// kruise T84, R32
 #[test]
 fn secrets_of_an_image_concern_all_its_jobs() {
     let mut world = world();
@@ -126,7 +126,7 @@ fn a_removed_tag_concerns_its_job_which_grants_it_again() {
     assert_eq!(world.tag("n1", "nginx:1").unwrap().version, 1);
 }
 
-/// kruise T87
+/// kruise T87, R32
 #[test]
 fn a_removed_image_concerns_all_its_jobs() {
     let mut world = world();
@@ -192,7 +192,7 @@ fn a_pod_concerns_the_jobs_of_its_namespace_that_select_by_pods() {
     assert_eq!(passes(&mut world, |_| {}), 1);
 }
 
-/// kruise T92
+/// kruise T92, R32
 #[test]
 fn a_node_concerns_the_active_jobs_that_match_it() {
     let mut world = World::of(&["n1"]);

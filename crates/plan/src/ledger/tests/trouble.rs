@@ -72,7 +72,7 @@ fn a_write_that_meets_another_one_is_decided_again() {
     assert_eq!(names, ["nginx", "redis"]);
 }
 
-/// DESIGN.md 4
+/// kruise W41, DESIGN.md 4
 #[test]
 fn a_report_in_between_does_not_disturb_a_write() {
     let mut world = World::of(&["n1"]);
@@ -228,7 +228,7 @@ fn a_status_that_could_not_be_written_does_not_wait_for_its_second() {
     assert_eq!(world.status("a").start_time.unwrap().0, at(0));
 }
 
-/// kruise W16
+/// kruise W16, R78
 #[test]
 fn nothing_waits_for_a_watch() {
     let mut world = World::of(&["n1", "n2"]);

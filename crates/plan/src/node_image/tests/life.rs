@@ -33,7 +33,7 @@ fn delete() -> Action {
     Action::Delete { uid: "image-n1".into() }
 }
 
-/// kruise R8, W17
+/// kruise R8, W17, R3
 #[test]
 fn a_ready_node_gets_a_node_image_with_its_labels_at_once() {
     let labels = Arc::new(BTreeMap::from([("pool".to_owned(), "gpu".to_owned())]));
@@ -41,7 +41,7 @@ fn a_ready_node_gets_a_node_image_with_its_labels_at_once() {
     assert_eq!(without_image(labelled("n1", &[("pool", "gpu")])), Some(expected));
 }
 
-/// kruise R8
+/// kruise R8, R3
 #[test]
 fn a_node_that_is_not_ready_gets_none_yet() {
     assert_eq!(without_image(unready(node("n1"))), None);
@@ -66,7 +66,7 @@ fn the_node_image_of_a_node_that_became_virtual_is_left_alone() {
     assert!(scene.is_settled());
 }
 
-/// kruise R7
+/// kruise R7, R5
 #[test]
 fn a_node_image_goes_with_its_node() {
     assert_eq!(without_node(node_image("n1", &[])).decide().action, Some(delete()));
@@ -102,13 +102,13 @@ fn a_node_image_on_its_way_out_is_left_alone() {
     assert_eq!(without_node(object).decide(), Decision::default());
 }
 
-/// kruise T20
+/// kruise T20, R4
 #[test]
 fn what_is_as_it_should_be_is_left_alone() {
     assert_eq!(Scene::of(node_image("n1", &[])).decide(), Decision::default());
 }
 
-/// kruise T21, R10
+/// kruise T21, R10, R4
 #[test]
 fn labels_become_exactly_those_of_the_node() {
     let mut object = node_image("n1", &[]);
