@@ -121,6 +121,12 @@ impl Job {
         list.map(|owner| owner.uid.as_str())
     }
 
+    /// Whether it names a Secret that its pulls cannot use, be it that nobody has looked yet.
+    pub fn lacks_secret(&self) -> bool {
+        let names_some = self.object.spec.pull_secrets.as_ref().is_some_and(|names| !names.is_empty());
+        names_some && self.secrets.len() < self.sources().len()
+    }
+
     /// What settles where a node is for it.
     pub fn claim(&self, is_member: bool) -> Option<Claim<'_>> {
         Some(Claim {
@@ -128,7 +134,7 @@ impl Job {
             key: self.image.as_ref()?,
             completion: self.object.spec.completion_policy.type_,
             secrets: &self.secrets,
-            lacks_secret: !self.missing_secrets.is_empty(),
+            lacks_secret: self.lacks_secret(),
             is_member,
         })
     }

@@ -280,7 +280,7 @@ impl node_image::Jobs for World<'_> {
             spec: &job.object.spec,
             is_unfinished: job.is_active(),
             secrets: &job.secrets,
-            lacks_secret: !job.missing_secrets.is_empty(),
+            lacks_secret: job.lacks_secret(),
         })
     }
 

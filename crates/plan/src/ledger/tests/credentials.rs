@@ -130,6 +130,18 @@ fn a_late_secret_serves_every_tag_of_an_image() {
 }
 
 #[test]
+fn a_restart_does_not_take_a_missing_secret_for_one_that_appeared() {
+    let mut world = World::of(&["n1"]);
+    world.store.sources.insert(source(), 1);
+    world.create(private("a", &json!({"pullSecrets": ["regcred", "absent"]}))).settle();
+    fail(&mut world, "n1", FailureClass::Unauthorized);
+    let before = world.tag("n1", "nginx:1").unwrap().version;
+    world.restart();
+    world.pass(seconds(60));
+    assert_eq!(world.tag("n1", "nginx:1").unwrap().version, before);
+}
+
+#[test]
 fn an_attached_secret_whose_answer_was_lost_hides_nothing() {
     let mut world = World::of(&["n1"]);
     world.create(private("a", &json!({"selector": {"matchLabels": {"pool": "gpu"}}})));
