@@ -17,3 +17,4 @@ mod open_files;
 pub mod pace;
 pub mod registry;
 pub mod store;
+pub mod story;
