@@ -68,7 +68,7 @@ async fn list(stage: &mut Stage<'_>) -> Result<(), Trouble> {
             Ok((status.succeeded == 3 && status.completion_time.is_some()).then_some(()))
         })
         .await?;
-    stage.end("each node got all images in one write");
+    stage.end("three images, one job");
     Ok(())
 }
 
@@ -103,7 +103,7 @@ async fn full_disk(stage: &mut Stage<'_>) -> Result<(), Trouble> {
         stage.reported(&name, &image, |status| is_told(status.phase, status.message.as_deref())).await?;
     stage.say(format!("{name} {}", status.message.unwrap_or_default()));
     stage.pause().await;
-    stage.say("somebody frees half of the disk");
+    stage.say("somebody frees a third of the disk");
     store.set_taken(used);
     stage.finished("report", 1, 0).await?;
     stage.end("the pull went on by itself");
@@ -136,6 +136,6 @@ async fn private(stage: &mut Stage<'_>) -> Result<(), Trouble> {
     let spec = json!({"image": image, "parallelism": nodes, "pullSecrets": ["regcred"]});
     stage.pull("ledger", spec).await?;
     stage.finished("ledger", nodes, 0).await?;
-    stage.end("the agents got the credentials, and nobody else");
+    stage.end("pulled with the credentials of the Secret");
     Ok(())
 }
