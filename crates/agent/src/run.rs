@@ -13,6 +13,7 @@ use prewarm_clock::Clock;
 use prewarm_credentials::CredentialSource;
 use prewarm_plan::node::Moment;
 use prewarm_plan::node::worklist::{Conditions, Outcome, Worklist};
+use prewarm_process::event::Writer;
 use prewarm_process::wake::sleep_until;
 use prewarm_runtime::{CallError, Runtime};
 use tokio::sync::{Notify, mpsc};
@@ -22,7 +23,7 @@ use tracing::info;
 
 use crate::check;
 use crate::config::Config;
-use crate::event::Events;
+use crate::event::{Events, events};
 use crate::health::Health;
 use crate::look;
 use crate::metrics::Metrics;
@@ -57,6 +58,21 @@ pub struct Agent {
     pub events: Events,
     /// Whether it is of use, for the probes.
     pub health: Health,
+}
+
+impl Agent {
+    /// An agent that has counted and told nothing yet, and the writer of its events: [`Writer::run`] has to run beside it,
+    /// and ends after it.
+    pub fn new(
+        config: Config,
+        client: Client,
+        credentials: Arc<dyn CredentialSource>,
+        clock: Arc<dyn Clock>,
+    ) -> (Self, Writer) {
+        let (metrics, health) = (Metrics::new(), Health::default());
+        let (events, writer) = events(client.clone(), &config.node, clock.clone(), metrics.clone());
+        (Self { config, client, credentials, clock, metrics, events, health }, writer)
+    }
 }
 
 /// What the loop hears.

@@ -18,15 +18,3 @@ pub use election::run;
 pub use health::Health;
 pub use metrics::Metrics;
 pub use run::{Controller, lead};
-
-/// How the controller tells people what happened. `instance` is its own name.
-pub fn teller(instance: &str) -> prewarm_process::event::Teller {
-    prewarm_process::event::Teller {
-        controller: "prewarm-controller",
-        instance: instance.to_owned(),
-        action: "PullImage",
-        noun: "thing",
-        // Only whoever leads tells.
-        is_shared: |_| false,
-    }
-}

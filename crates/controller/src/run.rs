@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_clock::Clock;
 use prewarm_plan::ledger::Ledger;
-use prewarm_process::event::Events;
+use prewarm_process::event::{Events, Teller, Writer, events};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::info;
@@ -45,6 +45,28 @@ pub struct Controller {
     pub events: Events,
     /// Whether it is of use, for the probes.
     pub health: Health,
+}
+
+impl Controller {
+    /// A controller of this name that has counted and told nothing yet, and the writer of its events: [`Writer::run`] has to
+    /// run beside it, and ends after it.
+    pub fn new(name: &str, config: Config, client: Client, clock: Arc<dyn Clock>) -> (Self, Writer) {
+        let (metrics, health) = (Metrics::new(), Health::default());
+        let (events, writer) = events(client.clone(), teller(name), clock.clone(), Arc::new(metrics.clone()));
+        (Self { config, client, clock, metrics, events, health }, writer)
+    }
+}
+
+/// How a controller tells people what happened.
+fn teller(name: &str) -> Teller {
+    Teller {
+        controller: "prewarm-controller",
+        instance: name.to_owned(),
+        action: "PullImage",
+        noun: "thing",
+        // Only whoever leads tells.
+        is_shared: |_| false,
+    }
 }
 
 /// Leads until `stop` ends: then what is under way may end for a while. Nothing is written outside the term.

@@ -12,10 +12,9 @@ use prewarm_api::kruise::NodeImage;
 use prewarm_clock::{Clock, TokioClock};
 use prewarm_controller::config::Config;
 use prewarm_controller::lease::{Lease, Loss, Place, identity};
-use prewarm_controller::{Controller, Health, Metrics, run, teller};
+use prewarm_controller::{Controller, Health, run};
 use prewarm_embedded::faults::{FaultPlan, Faults, Rates};
 use prewarm_embedded::{Options, Server};
-use prewarm_process::event::events;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -57,14 +56,12 @@ impl Cluster {
     }
 
     fn start_on(&self, name: &str, faults: Faults) -> Process {
-        let (client, clock, metrics) = (faults.client(&self.server), self.clock.clone(), Metrics::new());
-        let health = Health::default();
+        let (client, clock) = (faults.client(&self.server), self.clock.clone());
+        let (controller, writer) = Controller::new(name, Config::default(), client.clone(), clock.clone());
+        let (metrics, health) = (controller.metrics.clone(), controller.health.clone());
         let place = Place { namespace: "prewarm-system".to_owned(), name: "prewarm-controller".to_owned() };
-        let lease = Lease::new(client.clone(), place, identity(name), clock.clone(), metrics.clone());
-        let (events, writer) = events(client.clone(), teller(name), clock.clone(), Arc::new(metrics.clone()));
+        let lease = Lease::new(client, place, identity(name), clock, metrics);
         tokio::spawn(writer.run());
-        let config = Config::default();
-        let controller = Controller { config, client, clock, metrics, events, health: health.clone() };
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(run(controller, Some(lease), async move { drop(stopped.await) }));
         Process { faults, health, stop, task }

@@ -6,12 +6,15 @@
 
 #![warn(missing_docs)]
 
+pub use cluster::Cluster;
 pub use open_files::allow_many_files;
 pub use pace::{Flow, Pace};
 pub use registry::Registry;
 pub use store::Store;
 
+pub mod cluster;
 mod open_files;
 pub mod pace;
 pub mod registry;
 pub mod store;
+pub mod story;

@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+pub mod amount;
 pub mod condition;
 mod hash;
 pub mod image_list_pull_job;

@@ -10,7 +10,7 @@ use clap::Args as ClapArgs;
 use kube::Client;
 use prewarm_agent::config::{Config, RuntimeChoice};
 use prewarm_agent::secrets::KubeSecrets;
-use prewarm_agent::{Agent, Health, Metrics, events, run as run_agent};
+use prewarm_agent::{Agent, run as run_agent};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::MachineClock;
 use prewarm_credentials::plugin::DEFAULT_TIME_LIMIT;
@@ -117,25 +117,16 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
 
 async fn serve(args: &Args) -> anyhow::Result<()> {
     let client = args.operation.client().await?;
-    let (metrics, health, clock) = (Metrics::new(), Health::default(), Arc::new(MachineClock));
-    let counted = metrics.clone();
+    let credentials = credentials(args, client.clone())?;
+    let (agent, writer) = Agent::new(config(args)?, client, credentials, Arc::new(MachineClock));
+    let counted = agent.metrics.clone();
     let answers = Answers {
         health: Checks::default(),
-        readiness: health.checks(),
+        readiness: agent.health.checks(),
         metrics: Arc::new(move || counted.encode()),
     };
     operation::answer(args.listen, answers).await?;
-    let (events, writer) = events(client.clone(), &args.node_name, clock.clone(), metrics.clone());
     let writer = tokio::spawn(writer.run());
-    let agent = Agent {
-        config: config(args)?,
-        credentials: credentials(args, client.clone())?,
-        clock,
-        events,
-        client,
-        metrics,
-        health,
-    };
     let stop = operation::stop_signal()?;
     run_agent(agent, stop).await;
     // The agent is gone and with it the last sender, so the writer tells what is left and ends.

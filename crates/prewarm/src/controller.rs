@@ -10,9 +10,8 @@ use prewarm_api::permission::{CONTROLLER, SYSTEM_NAMESPACE};
 use prewarm_clock::MachineClock;
 use prewarm_controller::config::Config;
 use prewarm_controller::lease::{Lease, Loss, Place, identity};
-use prewarm_controller::{Controller, Health, Metrics, run as run_controller, teller};
+use prewarm_controller::{Controller, run as run_controller};
 use prewarm_plan::ledger::Settings;
-use prewarm_process::event::events;
 use prewarm_process::http::{Answers, Checks};
 
 use crate::answer::{Answer, Exit};
@@ -107,23 +106,22 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
 
 async fn serve(args: &Args) -> anyhow::Result<Result<(), Loss>> {
     let client = args.operation.client().await?;
-    let (metrics, health, clock) = (Metrics::new(), Health::default(), Arc::new(MachineClock));
-    let counted = metrics.clone();
+    let clock = Arc::new(MachineClock);
+    let (controller, writer) =
+        Controller::new(&args.process_name, config(args)?, client.clone(), clock.clone());
+    let counted = controller.metrics.clone();
     let answers = Answers {
         health: Checks::default(),
-        readiness: health.checks(),
+        readiness: controller.health.checks(),
         metrics: Arc::new(move || counted.encode()),
     };
     operation::answer(args.listen, answers).await?;
-    let teller = teller(&args.process_name);
-    let (events, writer) = events(client.clone(), teller, clock.clone(), Arc::new(metrics.clone()));
     let writer = tokio::spawn(writer.run());
     let lease = args.leader_elect.then(|| {
         let place = Place { namespace: args.lease_namespace.clone(), name: args.lease_name.clone() };
         let identity = identity(&args.process_name);
-        Lease::new(client.clone(), place, identity, clock.clone(), metrics.clone())
+        Lease::new(client, place, identity, clock, controller.metrics.clone())
     });
-    let controller = Controller { config: config(args)?, client, clock, metrics, events, health };
     let end = run_controller(controller, lease, operation::stop_signal()?).await;
     if end.is_ok() {
         // The controller is gone and with it the last sender, so the writer tells what is left and ends.

@@ -1,15 +1,143 @@
-//! `prewarm demo`: a cluster in one process. This version only says that it is not there yet.
+//! `prewarm demo`: a cluster in one process, and a short story on it.
+
+mod lines;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args as ClapArgs;
+use prewarm_demo::cluster::{Cluster, Plan};
+use prewarm_demo::story::{SCENES, Scene, Settings, play};
+use prewarm_demo::{Flow, allow_many_files};
+use prewarm_plan::amount;
+use tokio::sync::mpsc;
 
 use crate::answer::{Answer, Exit};
+use lines::Lines;
 
-const NOT_YET: &str = "\
-The demo is not part of this version yet. What works today:
-  prewarm lint FILE|DIR|-   check manifests offline
-  prewarm crds              print the CRDs, ready for `kubectl apply -f -`
-  cargo xtask test          run every test of the project
-";
+/// More threads for files than this are of no use, and each costs memory.
+const FILE_THREADS: usize = 8;
+/// What is left after this long is dropped.
+const LAST_MOMENT: Duration = Duration::from_millis(100);
 
-/// Says what works instead. Scripts see from the exit code that nothing was shown.
-pub fn run() -> Answer {
-    Answer { stdout: String::new(), stderr: NOT_YET.to_owned(), exit: Exit::Unusable }
+/// Show a whole cluster at work in one process: no network, no root, nothing left behind
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// How many nodes there are, in three zones
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    nodes: u16,
+    /// Bytes a second that one node downloads
+    #[arg(long, value_name = "RATE", default_value = "16MB", value_parser = rate)]
+    link: u64,
+    /// Bytes a second that the registry sends to all nodes together
+    #[arg(long, value_name = "RATE", default_value = "100MB", value_parser = rate)]
+    uplink: u64,
+    /// Play only this scene: everywhere, list, join, full-disk, wrong-tag or private
+    #[arg(long, value_name = "NAME", value_parser = scene)]
+    scenario: Option<&'static Scene>,
+    /// Keep the cluster after the story, until Ctrl-C
+    #[arg(long)]
+    forever: bool,
+    /// How many times as fast as usual
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
+    speed: f64,
+    /// Repeats the images and links of a run
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Print plain lines, and end with 0 only if every scene ended as told
+    #[arg(long)]
+    ci: bool,
+}
+
+/// Plays the story.
+pub fn run(args: &Args) -> anyhow::Result<Answer> {
+    // Each download of each node is a file and a connection with both its ends; with fewer files it is only slower.
+    let _ = allow_many_files();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(FILE_THREADS)
+        .build()
+        .context("starting up")?;
+    let answer = runtime.block_on(show(args));
+    runtime.shutdown_timeout(LAST_MOMENT);
+    answer
+}
+
+async fn show(args: &Args) -> anyhow::Result<Answer> {
+    let directory =
+        tempfile::Builder::new().prefix("prewarm-demo-").tempdir().context("making a directory")?;
+    let plan = Plan {
+        directory: directory.path().to_owned(),
+        nodes: args.nodes.into(),
+        link: Flow::Limited(faster(args.link, args.speed)),
+        uplink: Flow::Limited(faster(args.uplink, args.speed)),
+    };
+    let mut cluster = Cluster::start(plan).await.context("starting the cluster")?;
+    let lines = Lines::begin(&cluster);
+    let ended = tokio::select! {
+        ended = tell(args, &mut cluster, &lines) => Some(ended),
+        signal = tokio::signal::ctrl_c() => {
+            signal.context("listening for Ctrl-C")?;
+            None
+        }
+    };
+    cluster.stop().await;
+    let (stderr, exit) = match ended {
+        Some(Ok(())) => (String::new(), Exit::Success),
+        Some(Err(trouble)) => (format!("error: {trouble}\n"), Exit::Findings),
+        None if args.forever => (String::new(), Exit::Success),
+        None => ("interrupted; the cluster is gone\n".to_owned(), Exit::Findings),
+    };
+    Ok(Answer { stdout: String::new(), stderr, exit })
+}
+
+/// Plays, and prints what is said as it is said.
+async fn tell(args: &Args, cluster: &mut Cluster, lines: &Lines) -> Result<(), prewarm_demo::story::Trouble> {
+    let (sender, mut words) = mpsc::unbounded_channel();
+    let settings = Settings { speed: args.speed, seed: args.seed };
+    let scenes: Vec<&'static Scene> = match args.scenario {
+        Some(scene) => vec![scene],
+        None => SCENES.iter().collect(),
+    };
+    let listen = async {
+        while let Some(word) = words.recv().await {
+            lines.print(&word);
+        }
+    };
+    let (ended, ()) = tokio::join!(play(cluster, scenes, settings, sender), listen);
+    ended?;
+    lines.close(args.forever);
+    if args.forever {
+        std::future::pending::<()>().await;
+    }
+    Ok(())
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    let bytes = amount::parse(text.trim_end_matches("/s")).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| "write bytes a second such as 16MB or 500KiB".to_owned())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (0.1..=100.0).contains(factor));
+    factor.ok_or_else(|| "write a number from 0.1 to 100".to_owned())
+}
+
+fn scene(text: &str) -> Result<&'static Scene, String> {
+    let found = SCENES.iter().find(|scene| scene.name == text);
+    found.ok_or_else(|| {
+        let names: Vec<_> = SCENES.iter().map(|scene| format!("{} ({})", scene.name, scene.about)).collect();
+        format!("there is no such scene; there are: {}", names.join(", "))
+    })
+}
+
+fn faster(rate: u64, speed: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "a rate need not be exact, and is never negative"
+    )]
+    let rate = (rate as f64 * speed) as u64;
+    rate.max(1)
 }

@@ -35,8 +35,7 @@ enum Command {
     Controller(Box<controller::Args>),
     Crds(crds::Args),
     Lint(lint::Args),
-    /// Show a whole cluster at work in one process
-    Demo,
+    Demo(demo::Args),
     /// Print the version
     Version,
 }
@@ -48,7 +47,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Controller(args) => controller::run(args),
         Command::Crds(args) => crds::run(args),
         Command::Lint(args) => Ok(lint::run(args)),
-        Command::Demo => Ok(demo::run()),
+        Command::Demo(args) => demo::run(args),
         Command::Version => Ok(version::run()),
     }
 }

@@ -11,14 +11,6 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 #[test]
-fn the_demo_says_honestly_that_it_is_not_there_yet() {
-    let output = prewarm(&["demo"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(output.stdout), "");
-    insta::assert_snapshot!(text(output.stderr));
-}
-
-#[test]
 fn the_version_is_printed_alone() {
     let output = prewarm(&["version"]);
     assert_eq!(text(output.stdout), concat!(env!("CARGO_PKG_VERSION"), "\n"));
@@ -44,9 +36,13 @@ fn the_printed_crds_are_objects_that_lint_can_read_and_pass_over() {
 
 #[test]
 fn the_help_reads_like_kubectls() {
-    for arguments in
-        [["--help"].as_slice(), &["lint", "--help"], &["crds", "--help"], &["controller", "--help"]]
-    {
+    for arguments in [
+        ["--help"].as_slice(),
+        &["lint", "--help"],
+        &["crds", "--help"],
+        &["controller", "--help"],
+        &["demo", "--help"],
+    ] {
         // Values of variables would show, and a pod has some of them.
         let mut help = Command::new(env!("CARGO_BIN_EXE_prewarm"));
         let output = help.args(arguments).env_clear().output().expect("the program starts");

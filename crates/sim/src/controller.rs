@@ -1,13 +1,12 @@
 //! The cluster's controller: started, stopped, killed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_controller::lease::{Lease, Place, Term, identity};
-use prewarm_controller::{Controller as Parts, Health, Metrics, lead, run, teller};
+use prewarm_controller::{Controller as Parts, Metrics, lead, run};
 use prewarm_embedded::faults::Faults;
-use prewarm_process::event::{Writer, events};
+use prewarm_process::event::Writer;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -138,11 +137,7 @@ impl Cluster {
     }
 
     fn parts(&self, faults: &Faults) -> (Parts, Writer) {
-        let (client, metrics) = (faults.client(&self.server), Metrics::new());
-        let (events, writer) =
-            events(client.clone(), teller("controller-1"), self.clock.clone(), Arc::new(metrics.clone()));
-        let (config, clock, health) = (self.config.clone(), self.clock.clone(), Health::default());
-        (Parts { config, client, clock, metrics, events, health }, writer)
+        Parts::new("controller-1", self.config.clone(), faults.client(&self.server), self.clock.clone())
     }
 
     /// Asks the controller to stop, as SIGTERM does, and waits until it has.

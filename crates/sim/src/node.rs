@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prewarm_agent::config::{Config, RuntimeChoice};
 use prewarm_agent::secrets::KubeSecrets;
-use prewarm_agent::{Agent, Health, Metrics, events, run};
+use prewarm_agent::{Agent, run};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::Clock;
 use prewarm_embedded::Server;
@@ -73,8 +73,6 @@ impl Node {
 
     fn parts(&self, faults: &Faults) -> (Agent, Writer) {
         let client = faults.client(&self.server);
-        let (metrics, health) = (Metrics::new(), Health::default());
-        let (events, writer) = events(client.clone(), &self.name, self.clock.clone(), metrics.clone());
         let config = Config {
             node: self.name.clone(),
             runtime: RuntimeChoice::Given(self.runtime.endpoint()),
@@ -83,7 +81,7 @@ impl Node {
             drain: Duration::from_secs(10),
         };
         let credentials = Arc::new(KubeSecrets::new(client.clone(), DEFAULT_CONFIG_NAMESPACE.to_owned()));
-        (Agent { config, client, credentials, clock: self.clock.clone(), metrics, events, health }, writer)
+        Agent::new(config, client, credentials, self.clock.clone())
     }
 
     /// Asks the agent to stop, as SIGTERM does, and waits until it has.

@@ -10,7 +10,7 @@ use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 use prewarm_agent::config::Config;
 use prewarm_agent::secrets::KubeSecrets;
-use prewarm_agent::{Agent, Health, Metrics, events, run};
+use prewarm_agent::{Agent, run};
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, NodeImage, NodeImageStatus, PullPhase};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::{Clock, MachineClock};
@@ -45,8 +45,7 @@ impl Worker {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_CONFIG_NAMESPACE}});
         server.install(&namespace).unwrap();
-        let (client, metrics) = (server.client(), Metrics::new());
-        let (events, writer) = events(client.clone(), NODE, clock.clone(), metrics.clone());
+        let client = server.client();
         let config = Config {
             node: NODE.to_owned(),
             runtime: site.store.runtime_choice(),
@@ -55,8 +54,7 @@ impl Worker {
             drain: Duration::ZERO,
         };
         let credentials = Arc::new(KubeSecrets::new(client.clone(), DEFAULT_CONFIG_NAMESPACE.to_owned()));
-        let health = Health::default();
-        let agent = Agent { config, client: client.clone(), credentials, clock, metrics, events, health };
+        let (agent, writer) = Agent::new(config, client.clone(), credentials, clock);
         let (stop, stopped) = oneshot::channel();
         let agent = tokio::spawn(async move {
             tokio::join!(run(agent, async move { drop(stopped.await) }), writer.run());

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::amount::{self, scaled, share, tenths};
+
 /// Room that pulls leave free. Written as a share (`20%`) or an amount (`10GiB`, `10Gi`, `500MB`, `500000000`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinFree {
@@ -71,7 +73,7 @@ impl MinFree {
     fn show(self, bytes: u64, capacity: u64) -> String {
         match self {
             Self::Share(_) => tenths(share(1000, bytes, capacity), "%"),
-            Self::Bytes(_) => amount(bytes, |tenths, unit| tenths / unit),
+            Self::Bytes(_) => amount::show(bytes),
         }
     }
 
@@ -83,7 +85,7 @@ impl MinFree {
                 let is_exact = u128::from(down) * u128::from(capacity) == u128::from(bytes) * 1000;
                 tenths(down + u64::from(!is_exact), "%")
             }
-            Self::Bytes(_) => amount(bytes, u128::div_ceil),
+            Self::Bytes(_) => amount::show_up(bytes),
         }
     }
 }
@@ -91,30 +93,6 @@ impl MinFree {
 const ADVICE: &str = "remove unused images or lower --min-free";
 /// All of a share, in hundredths of a percent.
 const WHOLE: u64 = 10_000;
-
-/// `of × part ÷ whole`, without overflow; 0 of nothing.
-fn share(of: u64, part: u64, whole: u64) -> u64 {
-    let product = u128::from(of) * u128::from(part);
-    u64::try_from(product.checked_div(u128::from(whole)).unwrap_or(0)).unwrap_or(u64::MAX)
-}
-
-fn amount(bytes: u64, divide: impl Fn(u128, u128) -> u128) -> String {
-    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    for (unit, shift) in UNITS {
-        if bytes >> shift > 0 {
-            let rounded = divide(u128::from(bytes) * 10, 1 << shift);
-            return tenths(u64::try_from(rounded).unwrap_or(u64::MAX), unit);
-        }
-    }
-    format!("{bytes} bytes")
-}
-
-fn tenths(tenths: u64, unit: &str) -> String {
-    match (tenths / 10, tenths % 10) {
-        (whole, 0) => format!("{whole} {unit}"),
-        (whole, tenth) => format!("{whole}.{tenth} {unit}"),
-    }
-}
 
 /// A text that says neither a share nor an amount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,48 +115,17 @@ impl FromStr for MinFree {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let trimmed = text.trim();
-        let number = trimmed.trim_end_matches(|one: char| one.is_alphabetic() || one == '%' || one == ' ');
-        let unit = trimmed[number.len()..].trim();
+        let (number, unit) = amount::split(trimmed);
         let parsed = if unit == "%" {
             scaled(number, 100)
                 .filter(|hundredths| *hundredths < WHOLE)
                 .and_then(|h| u16::try_from(h).ok())
                 .map(Self::Share)
         } else {
-            factor(unit).and_then(|factor| scaled(number, factor)).map(Self::Bytes)
+            amount::factor(unit).and_then(|factor| scaled(number, factor)).map(Self::Bytes)
         };
         parsed.ok_or_else(|| ParseMinFreeError(text.chars().take(64).collect()))
     }
-}
-
-/// Bytes of a unit: Kubernetes' quantities (`Gi`, `G`), and as people write them (`GiB`, `GB`), in any case.
-fn factor(unit: &str) -> Option<u64> {
-    let unit = unit.to_ascii_lowercase();
-    let prefix = unit.strip_suffix('b').unwrap_or(&unit);
-    Some(match prefix {
-        "" => 1,
-        "k" => 1000,
-        "m" => 1_000_000,
-        "g" => 1_000_000_000,
-        "t" => 1_000_000_000_000,
-        "ki" => 1 << 10,
-        "mi" => 1 << 20,
-        "gi" => 1 << 30,
-        "ti" => 1 << 40,
-        _ => return None,
-    })
-}
-
-/// A decimal number times `factor`, rounded down. Digits that would not fit are refused.
-fn scaled(number: &str, factor: u64) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
-    if !is_digits(whole) || !is_digits(fraction) || fraction.len() > 9 {
-        return None;
-    }
-    let scale = 10_u64.pow(u32::try_from(fraction.len()).ok()?);
-    let fraction = share(factor, fraction.parse().ok()?, scale);
-    whole.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(fraction)
 }
 
 #[cfg(test)]

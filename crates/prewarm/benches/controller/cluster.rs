@@ -17,9 +17,8 @@ use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::MachineClock;
 use prewarm_controller::config::Config;
 use prewarm_controller::lease::Term;
-use prewarm_controller::{Controller, Health, Metrics, lead, teller};
+use prewarm_controller::{Controller, lead};
 use prewarm_embedded::{Options, Server, TokioClock};
-use prewarm_process::event::events;
 use prewarm_testkit::ApiServer;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -131,11 +130,9 @@ impl Cluster {
 
     /// Starts the controller, and agents whose pulls take so long; waits until every node has its NodeImage.
     pub async fn start(&self, pull: Duration) -> anyhow::Result<Running> {
-        let (client, clock, metrics) = (self.recorded().await?, Arc::new(MachineClock), Metrics::new());
-        let (events, writer) =
-            events(client.clone(), teller("controller"), clock.clone(), Arc::new(metrics.clone()));
-        let config = Config::default();
-        let parts = Controller { config, client, clock, metrics, events, health: Health::default() };
+        let client = self.recorded().await?;
+        let (parts, writer) =
+            Controller::new("controller", Config::default(), client, Arc::new(MachineClock));
         let (stop, stopped) = oneshot::channel();
         let controller = tokio::spawn(lead(parts, Term::endless(), async move { drop(stopped.await) }));
         let writer = tokio::spawn(writer.run());

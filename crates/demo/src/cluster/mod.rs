@@ -1,0 +1,168 @@
+//! The demo's cluster: the embedded API on loopback, the real controller, a registry, and nodes on which the real agent
+//! drives an image store.
+
+mod node;
+mod process;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use kube::Client;
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_clock::{Clock, MachineClock};
+use prewarm_controller::config::Config;
+use prewarm_controller::lease::Term;
+use prewarm_controller::{Controller, lead};
+use prewarm_embedded::{Options, ServeError, Server, Serving};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::pace::Flow;
+use crate::store::CreateError;
+use crate::{Pace, Registry};
+pub use node::{Node, Site};
+use process::Process;
+
+/// The registry's name in the names of images.
+pub const REGISTRY: &str = "registry.demo";
+/// Nodes stand in so many zones, in turn.
+const ZONES: usize = 3;
+/// How long all processes together may take to stop; then they are ended.
+const STOP: Duration = Duration::from_millis(400);
+
+/// How a cluster is laid out.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where everything that is written goes.
+    pub directory: PathBuf,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// Bytes a second that one node downloads.
+    pub link: Flow,
+    /// Bytes a second that the registry sends to all.
+    pub uplink: Flow,
+}
+
+/// Why there is no cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No port on loopback.
+    #[error("cannot listen on loopback")]
+    Listen(#[source] io::Error),
+    /// No certificate, or a socket that is not what it should be.
+    #[error("cannot serve the API")]
+    Serve(#[source] ServeError),
+    /// No file.
+    #[error("cannot write {}", .0.display())]
+    Write(PathBuf, #[source] io::Error),
+    /// No image store.
+    #[error(transparent)]
+    Store(#[from] CreateError),
+    /// The API refused something of the cluster itself.
+    #[error("cannot make the node {0}")]
+    Node(String, #[source] kube::Error),
+}
+
+/// A running cluster. [`Cluster::stop`] ends it cleanly; dropping it ends it at once.
+pub struct Cluster {
+    /// A client of the API without a socket.
+    pub client: Client,
+    /// Where images come from.
+    pub registry: Registry,
+    /// The nodes by name.
+    pub nodes: BTreeMap<String, Node>,
+    plan: Plan,
+    server: Server,
+    serving: Serving,
+    kubeconfig: PathBuf,
+    clock: Arc<dyn Clock>,
+    controller: Process,
+}
+
+impl Cluster {
+    /// Starts everything. It has to be called where tokio runs.
+    pub async fn start(plan: Plan) -> Result<Self, StartError> {
+        let clock: Arc<dyn Clock> = Arc::new(MachineClock);
+        let server = server(clock.clone());
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let serving =
+            server.clone().serve(listener.await.map_err(StartError::Listen)?).map_err(StartError::Serve)?;
+        let kubeconfig = plan.directory.join("kubeconfig");
+        let written = serving.write_kubeconfig(&kubeconfig);
+        written.map_err(|error| StartError::Write(kubeconfig.clone(), error))?;
+        let registry = Registry::start(Pace::new(plan.uplink)).map_err(StartError::Listen)?;
+        let (controller, writer) =
+            Controller::new("controller-1", Config::default(), server.client(), clock.clone());
+        let controller = Process::spawn(|stop| async {
+            tokio::join!(lead(controller, Term::endless(), stop), writer.run())
+        });
+        let count = plan.nodes;
+        let mut cluster = Self {
+            client: server.client(),
+            registry,
+            nodes: BTreeMap::new(),
+            plan,
+            server,
+            serving,
+            kubeconfig,
+            clock,
+            controller,
+        };
+        for _ in 0..count {
+            cluster.add_node().await?;
+        }
+        Ok(cluster)
+    }
+
+    /// Adds a node as an autoscaler does: it registers, becomes ready, and its agent starts. Returns its name.
+    pub async fn add_node(&mut self) -> Result<String, StartError> {
+        let number = self.nodes.len() + 1;
+        let site = Site {
+            name: format!("node-{number:02}"),
+            zone: format!("zone-{}", zone_letter(number)),
+            directory: self.plan.directory.join("nodes"),
+            registry: self.registry.address(),
+            link: self.plan.link,
+        };
+        let name = site.name.clone();
+        let node = Node::start(site, self.server.client(), self.clock.clone()).await?;
+        self.nodes.insert(name.clone(), node);
+        Ok(name)
+    }
+
+    /// How `kubectl` reaches the cluster.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Stops every process as SIGTERM does, and ends those that take long.
+    pub async fn stop(self) {
+        let Self { controller, nodes, serving, .. } = self;
+        let agents = nodes.into_values().map(Node::stop);
+        // What is cut off here was about to be dropped anyway.
+        let _ = tokio::time::timeout(STOP, async { tokio::join!(controller.stop(), join_all(agents)) }).await;
+        serving.stop().await;
+    }
+}
+
+/// An API with our definitions and the namespace that Secrets are copied to.
+fn server(clock: Arc<dyn Clock>) -> Server {
+    let server = Server::new(clock, Options::default());
+    for definition in prewarm_api::crd::all() {
+        let definition = serde_json::to_value(definition).expect("a definition is JSON");
+        server.install(&definition).expect("our definitions are valid");
+    }
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_CONFIG_NAMESPACE}});
+    server.install(&namespace).expect("a namespace with a plain name is valid");
+    server
+}
+
+fn zone_letter(number: usize) -> char {
+    ['a', 'b', 'c'][number.wrapping_sub(1) % ZONES]
+}

@@ -1,0 +1,141 @@
+//! The scenes, in the order in which the whole story plays them.
+
+use futures::FutureExt as _;
+use prewarm_api::kruise::{FailureClass, ImageListPullJob, PullPhase};
+use serde_json::json;
+
+use super::Scene;
+use super::stage::{Counts, Stage, Trouble, size};
+
+const MIB: usize = 1 << 20;
+
+/// Everything that can be shown.
+pub const SCENES: &[Scene] = &[
+    Scene {
+        name: "everywhere",
+        about: "an image on all nodes, a few at a time",
+        play: |stage| everywhere(stage).boxed_local(),
+    },
+    Scene { name: "list", about: "several images as one job", play: |stage| list(stage).boxed_local() },
+    Scene {
+        name: "join",
+        about: "a node that joins is warmed at once",
+        play: |stage| join(stage).boxed_local(),
+    },
+    Scene {
+        name: "full-disk",
+        about: "a node whose disk is nearly full",
+        play: |stage| full_disk(stage).boxed_local(),
+    },
+    Scene {
+        name: "wrong-tag",
+        about: "an image that does not exist",
+        play: |stage| wrong_tag(stage).boxed_local(),
+    },
+    Scene {
+        name: "private",
+        about: "a private image with its Secret",
+        play: |stage| private(stage).boxed_local(),
+    },
+];
+
+/// How many nodes pull at once.
+const AT_ONCE: i32 = 4;
+
+async fn everywhere(stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    const SIZE: usize = 24 * MIB;
+    let (image, nodes) = (stage.publish("shop/web", "1.0", SIZE), stage.nodes());
+    stage.title(format!("{image} ({}) on all {nodes} nodes, {AT_ONCE} at a time", size(SIZE)));
+    stage.pull("web", json!({"image": image, "parallelism": AT_ONCE})).await?;
+    stage.finished("web", nodes, 0).await?;
+    stage.end("pods with this image start without a pull now");
+    Ok(())
+}
+
+async fn list(stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    let sizes = [("base/java", 12 * MIB), ("base/proxy", 3 * MIB), ("base/logs", 6 * MIB)];
+    let images = sizes.map(|(repository, size)| stage.publish(repository, "2026.11", size));
+    stage.title(format!("{} images as one list, each on {} nodes at once", images.len(), stage.nodes()));
+    stage.pull_list("base", json!({"images": images, "parallelism": stage.nodes()})).await?;
+    let mut told = 0;
+    stage
+        .wait("the list base", async || {
+            let status = stage.api::<ImageListPullJob>().get("base").await?.status.unwrap_or_default();
+            if status.completed != told {
+                told = status.completed;
+                stage.say(format!("base: {told} of {} images are everywhere", status.desired));
+            }
+            Ok((status.succeeded == 3 && status.completion_time.is_some()).then_some(()))
+        })
+        .await?;
+    stage.end("three images, one job");
+    Ok(())
+}
+
+async fn join(stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    let (image, nodes) = (stage.publish("shop/cart", "1.0", 4 * MIB), stage.nodes());
+    stage.title(format!("{image} on all nodes, also on those that join later"));
+    let forever = json!({"type": "Never"});
+    stage.pull("cart", json!({"image": image, "parallelism": nodes, "completionPolicy": forever})).await?;
+    stage.until("cart", |job| Counts::of(job).succeeded == nodes).await?;
+    let joined = stage.cluster.add_node().await?;
+    stage.say(format!("{joined} joins the cluster"));
+    stage.until("cart", |job| Counts::of(job).succeeded == nodes + 1).await?;
+    stage.end(format!("{joined} has the image before its first pod comes"));
+    Ok(())
+}
+
+async fn full_disk(stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    let image = stage.publish("shop/report", "1.0", 6 * MIB);
+    let (name, store) = match stage.cluster.nodes.iter().next() {
+        Some((name, node)) => (name.clone(), node.store.clone()),
+        None => return Err(Trouble::new("there is no node")),
+    };
+    stage.title(format!("{image} on {name}, whose disk is nearly full"));
+    let room = store.room();
+    let (used, nearly) = (room.capacity - room.free, room.capacity / 100 * 85);
+    store.set_taken(nearly);
+    stage.pull("report", json!({"image": image, "selector": {"names": [name]}})).await?;
+    let is_told = |phase: PullPhase, message: Option<&str>| {
+        phase == PullPhase::Waiting && message.is_some_and(|message| message.contains("room"))
+    };
+    let status =
+        stage.reported(&name, &image, |status| is_told(status.phase, status.message.as_deref())).await?;
+    stage.say(format!("{name} {}", status.message.unwrap_or_default()));
+    stage.pause().await;
+    stage.say("somebody frees a third of the disk");
+    store.set_taken(used);
+    stage.finished("report", 1, 0).await?;
+    stage.end("the pull went on by itself");
+    Ok(())
+}
+
+async fn wrong_tag(stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    let right = stage.publish("shop/search", "1.0", MIB);
+    let wrong = right.replace(":1.0", ":1.O");
+    let nodes = stage.nodes();
+    stage.title(format!("{wrong}, a tag with a typing mistake"));
+    let spec = json!({"image": wrong, "parallelism": nodes, "pullPolicy": {"backoffLimit": 0}});
+    stage.pull("search", spec).await?;
+    stage.finished("search", 0, nodes).await?;
+    let node = stage.cluster.nodes.keys().next().cloned().unwrap_or_default();
+    let status = stage.reported(&node, &wrong, |status| status.phase == PullPhase::Failed).await?;
+    if status.failure_class != Some(FailureClass::NotFound) {
+        return Err(Trouble::new(format!("the class is {:?}, not NotFound", status.failure_class)));
+    }
+    stage.say(format!("{node}: {}", status.message.unwrap_or_default()));
+    stage.end("the job names the nodes, the reason and what to do");
+    Ok(())
+}
+
+async fn private(stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    let (image, nodes) = (stage.publish("bank/ledger", "3.2", 5 * MIB), stage.nodes());
+    stage.cluster.registry.protect("bank/ledger", "robot", "not-shown-anywhere");
+    stage.title(format!("{image}, a private image, with the Secret of its team"));
+    stage.secret("regcred", "robot", "not-shown-anywhere").await?;
+    let spec = json!({"image": image, "parallelism": nodes, "pullSecrets": ["regcred"]});
+    stage.pull("ledger", spec).await?;
+    stage.finished("ledger", nodes, 0).await?;
+    stage.end("pulled with the credentials of the Secret");
+    Ok(())
+}

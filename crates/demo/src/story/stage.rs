@@ -1,0 +1,291 @@
+//! What scenes have in common: images to offer, jobs to make and to wait for, and words.
+
+use std::fmt;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
+use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, ImageTagStatus, NodeImage};
+use prewarm_api::reference::ImageRef;
+use prewarm_image::{Image, Layer};
+use prewarm_plan::amount;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::{Settings, Word};
+use crate::cluster::{Cluster, REGISTRY, StartError};
+
+/// The namespace in which everything happens.
+pub const NAMESPACE: &str = "default";
+/// How often is looked whether something has come.
+const LOOK: Duration = Duration::from_millis(50);
+/// What takes longer than this at its usual speed does not come any more.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// The pause between two scenes, so that the end of one can be read.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The bytes of one layer of an image. The last layer has the rest.
+const LAYER: usize = 8 << 20;
+
+/// Where scenes are played.
+pub struct Stage<'a> {
+    /// The cluster they are played on.
+    pub cluster: &'a mut Cluster,
+    settings: Settings,
+    words: mpsc::UnboundedSender<Word>,
+    start: Instant,
+}
+
+/// Why a story did not end as told.
+#[derive(Debug)]
+pub struct Trouble {
+    scene: Option<&'static str>,
+    text: String,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.scene {
+            Some(scene) => write!(formatter, "the scene {scene} did not end as told: {}", self.text),
+            None => formatter.write_str(&self.text),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl Trouble {
+    /// Trouble in these words.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { scene: None, text: text.into() }
+    }
+
+    pub(super) fn in_scene(self, scene: &'static str) -> Self {
+        Self { scene: Some(scene), ..self }
+    }
+}
+
+impl From<kube::Error> for Trouble {
+    fn from(error: kube::Error) -> Self {
+        Self::new(format!("the API answers: {error}"))
+    }
+}
+
+impl From<StartError> for Trouble {
+    fn from(error: StartError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// How many nodes of a job are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All of them.
+    pub desired: i32,
+    /// Those that pull.
+    pub active: i32,
+    /// Those that have the image.
+    pub succeeded: i32,
+    /// Those that could not.
+    pub failed: i32,
+}
+
+impl Counts {
+    /// Those of a job.
+    pub fn of(job: &ImagePullJob) -> Self {
+        let Some(status) = &job.status else { return Self::default() };
+        let (desired, active) = (status.desired, status.active);
+        Self { desired, active, succeeded: status.succeeded, failed: status.failed }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { desired, active, succeeded, failed } = self;
+        write!(formatter, "{succeeded} of {desired} nodes have it, {active} pulling")?;
+        if *failed > 0 { write!(formatter, ", {failed} failed") } else { Ok(()) }
+    }
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(
+        cluster: &'a mut Cluster,
+        settings: Settings,
+        words: mpsc::UnboundedSender<Word>,
+    ) -> Self {
+        Self { cluster, settings, words, start: Instant::now() }
+    }
+
+    /// Begins a scene.
+    pub fn title(&mut self, text: impl Into<String>) {
+        self.start = Instant::now();
+        self.speak(Word::Title(text.into()));
+    }
+
+    /// Says what happens.
+    pub fn say(&self, text: impl Into<String>) {
+        self.speak(Word::Said(text.into()));
+    }
+
+    /// Ends a scene, with the time it took.
+    pub fn end(&self, text: impl fmt::Display) {
+        let seconds = self.start.elapsed().as_secs_f64();
+        self.speak(Word::Ended(format!("{text} ({seconds:.1} s)")));
+    }
+
+    fn speak(&self, word: Word) {
+        // Whoever listened has seen enough; the story is ended with it.
+        let _heard = self.words.send(word);
+    }
+
+    /// A moment to read.
+    pub async fn pause(&self) {
+        sleep(PAUSE.div_f64(self.settings.speed)).await;
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> i32 {
+        i32::try_from(self.cluster.nodes.len()).unwrap_or(i32::MAX)
+    }
+
+    /// Puts an image of this size into the registry. Returns its reference.
+    pub fn publish(&self, repository: &str, tag: &str, size: usize) -> String {
+        let seed = format!("{repository}:{tag} {}", self.settings.seed);
+        let image = Image::new(&seed).layers(size / LAYER, Layer::of(LAYER)).layer(Layer::of(size % LAYER));
+        self.cluster.registry.push(repository, tag, image.build());
+        format!("{REGISTRY}/{repository}:{tag}")
+    }
+
+    /// Makes an object in the story's namespace, as `kubectl create` does.
+    pub async fn create<K>(&self, object: Value) -> Result<K, Trouble>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + fmt::Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let object: K = serde_json::from_value(object)
+            .map_err(|error| Trouble::new(format!("no {}: {error}", K::kind(&()))))?;
+        Ok(self.api().create(&PostParams::default(), &object).await?)
+    }
+
+    /// The objects of a kind in the story's namespace.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client(), NAMESPACE)
+    }
+
+    fn client(&self) -> Client {
+        self.cluster.client.clone()
+    }
+
+    /// Makes an ImagePullJob.
+    pub async fn pull(&self, name: &str, spec: Value) -> Result<(), Trouble> {
+        let job = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "metadata": {"name": name}, "spec": spec,
+        });
+        self.create::<ImagePullJob>(job).await.map(drop)
+    }
+
+    /// Makes an ImageListPullJob.
+    pub async fn pull_list(&self, name: &str, spec: Value) -> Result<(), Trouble> {
+        let job = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        self.create::<ImageListPullJob>(job).await.map(drop)
+    }
+
+    /// Makes the Secret of an account of the registry.
+    pub async fn secret(&self, name: &str, username: &str, password: &str) -> Result<(), Trouble> {
+        let config = json!({"auths": {REGISTRY: {"username": username, "password": password}}});
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+            "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": config.to_string()},
+        });
+        self.create::<Secret>(secret).await.map(drop)
+    }
+
+    /// Deletes an ImagePullJob; what it left on the nodes stays.
+    pub async fn delete(&self, name: &str) -> Result<(), Trouble> {
+        self.api::<ImagePullJob>().delete(name, &DeleteParams::background()).await?;
+        Ok(())
+    }
+
+    /// Waits until a job is so, and says how far it is whenever a node has ended.
+    pub async fn until(
+        &self,
+        name: &str,
+        is_so: impl Fn(&ImagePullJob) -> bool,
+    ) -> Result<ImagePullJob, Trouble> {
+        let mut told = Counts::default();
+        self.wait(&format!("the job {name}"), async || {
+            let job = self.api::<ImagePullJob>().get(name).await?;
+            let counts = Counts::of(&job);
+            if (counts.succeeded, counts.failed) != (told.succeeded, told.failed) {
+                self.say(format!("{name}: {counts}"));
+                told = counts;
+            }
+            Ok(is_so(&job).then_some(job))
+        })
+        .await
+    }
+
+    /// Waits until a job is over, and demands that it ends with so many good and bad nodes.
+    pub async fn finished(&self, name: &str, succeeded: i32, failed: i32) -> Result<ImagePullJob, Trouble> {
+        let is_over =
+            |job: &ImagePullJob| job.status.as_ref().is_some_and(|status| status.completion_time.is_some());
+        let job = self.until(name, is_over).await?;
+        let counts = Counts::of(&job);
+        if (counts.succeeded, counts.failed) == (succeeded, failed) {
+            return Ok(job);
+        }
+        Err(Trouble::new(format!("{name} ended with {counts}, not with {succeeded} good and {failed} bad")))
+    }
+
+    /// Waits until a node's report on an image is so.
+    pub async fn reported(
+        &self,
+        node: &str,
+        image: &str,
+        is_so: impl Fn(&ImageTagStatus) -> bool,
+    ) -> Result<ImageTagStatus, Trouble> {
+        let image = ImageRef::parse(image).map_err(|error| Trouble::new(error.to_string()))?;
+        let api: Api<NodeImage> = Api::all(self.client());
+        self.wait(&format!("a report of {node}"), async || {
+            let statuses = api.get(node).await?.status.and_then(|status| status.image_statuses);
+            let tags = statuses.and_then(|mut images| images.remove(image.name())).unwrap_or_default().tags;
+            Ok(tags.into_iter().find(|tag| tag.tag == image.tag() && is_so(tag)))
+        })
+        .await
+    }
+
+    /// Looks until something has come.
+    pub async fn wait<T>(
+        &self,
+        what: &str,
+        mut look: impl AsyncFnMut() -> Result<Option<T>, Trouble>,
+    ) -> Result<T, Trouble> {
+        let end = Instant::now() + PATIENCE.div_f64(self.settings.speed.min(1.0));
+        loop {
+            if let Some(found) = look().await? {
+                return Ok(found);
+            }
+            if Instant::now() > end {
+                return Err(Trouble::new(format!("{what} does not get any further")));
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// A size as people read it.
+pub fn size(bytes: usize) -> String {
+    amount::show(u64::try_from(bytes).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,12 @@
+//! What a story says while it is played.
+
+/// One thing that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A new scene begins: this is what it is about.
+    Title(String),
+    /// Something happens.
+    Said(String),
+    /// A scene has ended as told.
+    Ended(String),
+}

@@ -1,0 +1,123 @@
+//! The demo, run as a person would.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use prewarm_api::kruise::NodeImage;
+use rustix::process::{Pid, Signal, kill_process};
+
+const SCENES: [&str; 6] = ["everywhere", "list", "join", "full-disk", "wrong-tag", "private"];
+
+fn demo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_prewarm"));
+    command.arg("demo").args(arguments);
+    command
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("the program prints UTF-8")
+}
+
+fn ended_well(output: Output) -> String {
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    stdout
+}
+
+/// The kubeconfig that the demo names.
+fn kubeconfig(line: &str) -> &str {
+    line.split_whitespace().skip_while(|word| *word != "--kubeconfig").nth(1).expect("a file")
+}
+
+#[test]
+fn the_whole_story_ends_as_told_and_leaves_nothing_behind() {
+    let output = demo(&["--ci", "--speed", "4", "--seed", "7"]).output().expect("the program starts");
+    let stdout = ended_well(output);
+    assert_eq!(stdout.matches('✓').count(), SCENES.len(), "{stdout}");
+    let line = stdout.lines().find(|line| line.contains("--kubeconfig")).expect("a line with the file");
+    let directory = Path::new(kubeconfig(line)).parent().expect("a directory");
+    assert!(!directory.exists(), "{} is left behind", directory.display());
+}
+
+#[test]
+fn every_scene_can_be_played_alone() {
+    for scene in SCENES {
+        let output = demo(&["--ci", "--speed", "4", "--nodes", "3", "--scenario", scene]).output();
+        let stdout = ended_well(output.expect("the program starts"));
+        assert_eq!(stdout.matches('✓').count(), 1, "{scene}: {stdout}");
+    }
+}
+
+#[test]
+fn wrong_flags_are_told_with_what_is_right() {
+    for (arguments, part) in [
+        (["--scenario", "party"], "there is no such scene; there are: everywhere ("),
+        (["--speed", "0"], "write a number from 0.1 to 100"),
+        (["--link", "fast"], "write bytes a second such as 16MB"),
+        (["--nodes", "0"], "0 is not in 1..=1000"),
+    ] {
+        let output = demo(&arguments).output().expect("the program starts");
+        assert_eq!(output.status.code(), Some(2));
+        let stderr = text(output.stderr);
+        assert!(stderr.contains(part), "{stderr}");
+    }
+}
+
+/// A running demo.
+struct Running {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    kubeconfig: String,
+}
+
+/// Starts a demo, and waits for the line that names its kubeconfig.
+fn start(arguments: &[&str]) -> Running {
+    let mut command = demo(arguments);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output is a pipe"));
+    let line = until(&mut lines, "--kubeconfig");
+    Running { child, lines, kubeconfig: kubeconfig(&line).to_owned() }
+}
+
+/// Interrupts a demo as Ctrl-C does; its exit code.
+fn interrupt(mut running: Running) -> Option<i32> {
+    kill_process(Pid::from_child(&running.child), Signal::INT).expect("it runs");
+    let code = running.child.wait().expect("it ends").code();
+    assert!(!Path::new(&running.kubeconfig).exists(), "{} is left behind", running.kubeconfig);
+    code
+}
+
+/// Reads until a line has this in it.
+fn until(lines: &mut BufReader<ChildStdout>, part: &str) -> String {
+    let mut line = String::new();
+    while !line.contains(part) {
+        line.clear();
+        assert!(lines.read_line(&mut line).expect("a line") > 0, "the demo ended early");
+    }
+    line
+}
+
+#[tokio::test]
+async fn clients_reach_a_cluster_that_stays_until_it_is_interrupted() {
+    let arguments = ["--ci", "--forever", "--nodes", "2", "--speed", "4", "--scenario", "join"];
+    let mut running = start(&arguments);
+    until(&mut running.lines, "until Ctrl-C");
+    let read = Kubeconfig::read_from(&running.kubeconfig).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.expect("a config");
+    let client = Client::try_from(config).expect("a client");
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.expect("nodes").items;
+    assert_eq!(nodes.len(), 3, "one has joined");
+    let images = Api::<NodeImage>::all(client).list(&ListParams::default()).await.expect("NodeImages").items;
+    assert!(images.iter().all(|image| image.status.as_ref().is_some_and(|status| status.succeeded == 1)));
+    assert_eq!(interrupt(running), Some(0));
+}
+
+#[test]
+fn an_interrupted_story_leaves_nothing_behind_and_says_so_by_its_exit_code() {
+    assert_eq!(interrupt(start(&["--ci", "--nodes", "2", "--speed", "0.1"])), Some(1));
+}
