@@ -36,12 +36,9 @@ impl Cluster {
     fn new() -> Self {
         let clock = Arc::new(TokioClock::starting_at("2030-01-01T00:00:00Z".parse().unwrap()));
         let server = Server::new(clock.clone(), Options::default());
-        for definition in prewarm_api::crd::all() {
-            server.install(&serde_json::to_value(definition).unwrap()).unwrap();
-        }
+        server.install_definitions();
         for name in ["prewarm-system", "kruise-daemon-config"] {
-            let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-            server.install(&namespace).unwrap();
+            server.install_namespace(name);
         }
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",

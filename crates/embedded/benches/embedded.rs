@@ -44,17 +44,14 @@ async fn measure() -> anyhow::Result<ExitCode> {
     Ok(figures.close())
 }
 
-fn server() -> anyhow::Result<Server> {
+fn server() -> Server {
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
-    for crd in prewarm_api::crd::all() {
-        let crd = serde_json::to_value(crd)?;
-        server.install(&crd).map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
-    }
-    Ok(server)
+    server.install_definitions();
+    server
 }
 
 async fn patches(figures: &mut Figures) -> anyhow::Result<()> {
-    let server = server()?;
+    let server = server();
     let client = server.client();
     let api = Api::<NodeImage>::all(client.clone());
     let seen = Arc::new(AtomicUsize::new(0));
@@ -114,7 +111,7 @@ async fn idle(figures: &mut Figures) -> anyhow::Result<()> {
 
 async fn large_objects(figures: &mut Figures) -> anyhow::Result<()> {
     let before = resident_mib(process::id())?;
-    let server = server()?;
+    let server = server();
     let api = Api::<NodeImage>::all(server.client());
     for index in 0..LARGE_OBJECTS {
         create(&api, &node(index), IMAGES).await?;

@@ -17,11 +17,7 @@ use tokio::net::TcpListener;
 async fn main() -> anyhow::Result<()> {
     let path: PathBuf = std::env::args_os().nth(1).context("the path of the kubeconfig is missing")?.into();
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
-    for definition in prewarm_api::crd::all() {
-        server
-            .install(&serde_json::to_value(definition)?)
-            .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
-    }
+    server.install_definitions();
     let serving = server.serve(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)?;
     serving.write_kubeconfig(&path).context("writing the kubeconfig")?;
     println!("serving on {} until Ctrl-C; kubectl --kubeconfig {}", serving.url(), path.display());

@@ -35,9 +35,7 @@ impl Server {
         let max_body_bytes = options.max_body_bytes;
         let server = Self { state: Arc::new(Mutex::new(State::new(options))), clock, max_body_bytes };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            let namespace =
-                serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-            server.install(&namespace).expect("a namespace with a plain name is valid");
+            server.install_namespace(name);
         }
         server
     }
@@ -45,6 +43,24 @@ impl Server {
     /// Stores an object without a request: definitions and whatever a cluster should start with.
     pub fn install(&self, object: &Value) -> Result<(), Refusal> {
         dispatch::install(self, object)
+    }
+
+    /// Stores our own definitions.
+    pub fn install_definitions(&self) {
+        for definition in prewarm_api::crd::all() {
+            let definition = serde_json::to_value(definition).expect("a definition is JSON");
+            self.install(&definition).expect("our definitions are valid");
+        }
+    }
+
+    /// Stores a namespace.
+    ///
+    /// # Panics
+    /// If no namespace can have this name.
+    pub fn install_namespace(&self, name: &str) {
+        let namespace =
+            serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        self.install(&namespace).expect("a namespace with a plain name is valid");
     }
 
     /// A client that talks to this server without a socket.

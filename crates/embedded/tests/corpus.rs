@@ -15,10 +15,7 @@ use prewarm_embedded::{Options, Server, TokioClock};
 #[tokio::test]
 async fn every_object_of_the_corpus_gets_its_verdict_from_the_embedded_server() {
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
-    for definition in prewarm_api::crd::all() {
-        let definition = serde_json::to_value(definition).expect("a definition is JSON");
-        server.install(&definition).expect("our definitions are valid");
-    }
+    server.install_definitions();
     let judge = Judge::through(server.client(), "default".to_owned());
     let cases = prewarm_corpus::load().expect("the corpus is there");
     let mut wrong = Vec::new();

@@ -26,9 +26,7 @@ use tower::ServiceExt as _;
 /// A server with our definitions.
 fn server() -> Server {
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
-    for definition in prewarm_api::crd::all() {
-        server.install(&serde_json::to_value(definition).unwrap()).unwrap();
-    }
+    server.install_definitions();
     server
 }
 

@@ -20,9 +20,7 @@ const JOBS: &str = "/apis/apps.kruise.io/v1beta1/namespaces/default/imagepulljob
 fn server() -> Server {
     let start = "2026-01-01T00:00:00Z".parse().unwrap();
     let server = Server::new(Arc::new(TokioClock::starting_at(start)), Options::default());
-    for definition in prewarm_api::crd::all() {
-        server.install(&serde_json::to_value(definition).unwrap()).unwrap();
-    }
+    server.install_definitions();
     server
 }
 

@@ -41,7 +41,7 @@ pub struct Args {
     /// How many times as fast as usual
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: f64,
-    /// Repeats the images and links of a run
+    /// Repeats the images of a run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Print plain lines, and end with 0 only if every scene ended as told

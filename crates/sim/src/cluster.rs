@@ -63,13 +63,8 @@ impl Cluster {
     /// The same with this clock.
     pub fn on(clock: Arc<dyn Clock>, options: Options) -> Self {
         let server = Server::new(clock.clone(), options);
-        for definition in prewarm_api::crd::all() {
-            let definition = serde_json::to_value(definition).expect("a definition is JSON");
-            server.install(&definition).expect("our definitions are valid");
-        }
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_CONFIG_NAMESPACE}});
-        server.install(&namespace).expect("a namespace with a plain name is valid");
+        server.install_definitions();
+        server.install_namespace(DEFAULT_CONFIG_NAMESPACE);
         Self {
             client: server.client(),
             server,

@@ -41,8 +41,7 @@ impl World {
     pub fn without_lease() -> Self {
         let beginning: Timestamp = "2030-01-01T00:00:00Z".parse().unwrap();
         let server = Server::new(Arc::new(TokioClock::starting_at(beginning)), Options::default());
-        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
-        server.install(&namespace).unwrap();
+        server.install_namespace(NAMESPACE);
         let metrics = Metrics::new();
         Self { server, born: Instant::now(), metrics, candidates: BTreeMap::new() }
     }

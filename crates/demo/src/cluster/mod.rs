@@ -19,7 +19,6 @@ use prewarm_controller::config::Config;
 use prewarm_controller::lease::Term;
 use prewarm_controller::{Controller, lead};
 use prewarm_embedded::{Options, ServeError, Server, Serving};
-use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::pace::Flow;
@@ -153,13 +152,8 @@ impl Cluster {
 /// An API with our definitions and the namespace that Secrets are copied to.
 fn server(clock: Arc<dyn Clock>) -> Server {
     let server = Server::new(clock, Options::default());
-    for definition in prewarm_api::crd::all() {
-        let definition = serde_json::to_value(definition).expect("a definition is JSON");
-        server.install(&definition).expect("our definitions are valid");
-    }
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_CONFIG_NAMESPACE}});
-    server.install(&namespace).expect("a namespace with a plain name is valid");
+    server.install_definitions();
+    server.install_namespace(DEFAULT_CONFIG_NAMESPACE);
     server
 }
 

@@ -35,7 +35,7 @@ impl fmt::Debug for Scene {
 pub struct Settings {
     /// How many times as fast as it is meant to be watched.
     pub speed: f64,
-    /// The same number makes the same images and links.
+    /// The same number makes the same images.
     pub seed: u64,
 }
 

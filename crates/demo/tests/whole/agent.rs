@@ -39,12 +39,8 @@ impl Worker {
     fn start(site: &Site) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(MachineClock);
         let server = Server::new(clock.clone(), Options::default());
-        for definition in prewarm_api::crd::all() {
-            server.install(&serde_json::to_value(definition).unwrap()).unwrap();
-        }
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_CONFIG_NAMESPACE}});
-        server.install(&namespace).unwrap();
+        server.install_definitions();
+        server.install_namespace(DEFAULT_CONFIG_NAMESPACE);
         let client = server.client();
         let config = Config {
             node: NODE.to_owned(),

@@ -62,10 +62,7 @@ pub type Counts = BTreeMap<String, u64>;
 impl Cluster {
     pub async fn embedded(nodes: usize) -> anyhow::Result<Self> {
         let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
-        for definition in prewarm_api::crd::all() {
-            let definition = serde_json::to_value(definition)?;
-            server.install(&definition).map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
-        }
+        server.install_definitions();
         let client = server.client();
         Self::fill(Place::Embedded(server), client, nodes).await
     }

@@ -79,13 +79,8 @@ impl Node {
     pub fn with_options(fake: Fake, options: Options) -> Self {
         let clock = Arc::new(JumpingClock::new());
         let server = Server::new(clock.clone(), options);
-        for definition in prewarm_api::crd::all() {
-            server.install(&serde_json::to_value(definition).unwrap()).unwrap();
-        }
-        let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": CONFIG_NAMESPACE },
-        });
-        server.install(&namespace).unwrap();
+        server.install_definitions();
+        server.install_namespace(CONFIG_NAMESPACE);
         let config = Config {
             node: NODE.to_owned(),
             runtime: RuntimeChoice::Given(fake.endpoint()),
