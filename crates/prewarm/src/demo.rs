@@ -13,6 +13,7 @@ use prewarm_plan::amount;
 use tokio::sync::mpsc;
 
 use crate::answer::{Answer, Exit};
+use crate::operation::stop_signal;
 use lines::Lines;
 
 /// More threads for files than this are of no use, and each costs memory.
@@ -64,6 +65,8 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
 }
 
 async fn show(args: &Args) -> anyhow::Result<Answer> {
+    // Before anything is made: a signal that comes early must not leave it behind.
+    let stopped = stop_signal()?;
     let directory =
         tempfile::Builder::new().prefix("prewarm-demo-").tempdir().context("making a directory")?;
     let plan = Plan {
@@ -76,10 +79,7 @@ async fn show(args: &Args) -> anyhow::Result<Answer> {
     let lines = Lines::begin(&cluster);
     let ended = tokio::select! {
         ended = tell(args, &mut cluster, &lines) => Some(ended),
-        signal = tokio::signal::ctrl_c() => {
-            signal.context("listening for Ctrl-C")?;
-            None
-        }
+        () = stopped => None,
     };
     cluster.stop().await;
     let (stderr, exit) = match ended {
