@@ -67,7 +67,9 @@ impl LabelSelector {
                 Requirement::Exists(key) => (key, SelectorOperator::Exists, None),
                 Requirement::DoesNotExist(key) => (key, SelectorOperator::DoesNotExist, None),
                 Requirement::GreaterThan(key, _) | Requirement::LessThan(key, _) => {
-                    return Err(format!("{key} is compared as a number, which objects cannot; list the values"));
+                    return Err(format!(
+                        "{key} is compared as a number, which objects cannot; list the values"
+                    ));
                 }
             };
             let values = values.map(|values| values.into_iter().collect());
@@ -271,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_typed_selector_becomes_that_of_an_object() {
-        let selector = LabelSelector::parse("pool=big,zone in (b, a),!spot,tier!=test,gpu,pool=small").unwrap();
+        let selector =
+            LabelSelector::parse("pool=big,zone in (b, a),!spot,tier!=test,gpu,pool=small").unwrap();
         let expected = serde_json::json!({
             "matchLabels": {"pool": "big"},
             "matchExpressions": [
