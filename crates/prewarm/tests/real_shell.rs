@@ -1,19 +1,18 @@
 //! The commands that ask a cluster, on the real kube-apiserver: the same transcript as on the embedded API, and what only
 //! a real one has: roles, and kubectl with its plugins.
 
-#[path = "real_agent/program.rs"]
-#[expect(dead_code, reason = "shared with the tests of the agent, which need more of it")]
-mod program;
 #[path = "shell/suite.rs"]
 #[expect(dead_code, reason = "some of it is for the embedded API only")]
 mod suite;
 
+use std::env;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::ensure;
 use prewarm_api::crd;
-use prewarm_testkit::{ApiServer, binary, install, real_tests};
-use program::binary as program;
+use prewarm_testkit::binary::BINARY_VARIABLE;
+use prewarm_testkit::{ApiServer, install, real_tests};
 use suite::{Shell, compare, furnish, masked};
 
 real_tests! {
@@ -23,12 +22,17 @@ real_tests! {
     a_real_server_without_the_definitions_is_told_how_to_get_them,
 }
 
+/// `cargo xtask test` hands over the release binary; `cargo test` takes the one that it built.
+fn program() -> PathBuf {
+    env::var_os(BINARY_VARIABLE).map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_prewarm")), PathBuf::from)
+}
+
 async fn every_command_says_what_the_transcript_says_on_a_real_server() -> anyhow::Result<()> {
     let server = ApiServer::start().await?;
     let client = server.client()?;
     install::definitions(&client, crd::all()).await?;
     furnish(&client).await?;
-    let shell = Shell { program: program()?, kubeconfig: server.kubeconfig().to_owned() };
+    let shell = Shell { program: program(), kubeconfig: server.kubeconfig().to_owned() };
     compare("transcript", &shell.transcript());
     Ok(())
 }
@@ -36,7 +40,7 @@ async fn every_command_says_what_the_transcript_says_on_a_real_server() -> anyho
 async fn whoever_has_no_rights_is_told_which_and_how_to_look() -> anyhow::Result<()> {
     let server = ApiServer::shared().await?;
     install::definitions(&server.client()?, crd::all()).await?;
-    let shell = Shell { program: program()?, kubeconfig: server.kubeconfig_as("anna", None)? };
+    let shell = Shell { program: program(), kubeconfig: server.kubeconfig_as("anna", None)? };
     for (line, part) in [
         ("status -n shop", "you may not list imagepulljobs.apps.kruise.io in namespace shop: "),
         ("status -A --watch", "you may not watch imagepulljobs.apps.kruise.io: "),
@@ -56,8 +60,8 @@ async fn kubectl_finds_its_plugin() -> anyhow::Result<()> {
     let server = ApiServer::shared().await?;
     install::definitions(&server.client()?, crd::all()).await?;
     let directory = prewarm_bed::inside::directory("plugin")?;
-    std::os::unix::fs::symlink(program()?, directory.join("kubectl-prewarm"))?;
-    let mut kubectl = Command::new(prewarm_testkit::programs::locate("kubectl")?);
+    std::os::unix::fs::symlink(program(), directory.join("kubectl-prewarm"))?;
+    let mut kubectl = Command::new(prewarm_bed::programs::locate("kubectl")?);
     kubectl.args(["prewarm", "status", "-n", "default"]).env("PATH", &directory);
     let output = kubectl.env("KUBECONFIG", server.kubeconfig()).output()?;
     let stderr = String::from_utf8(output.stderr)?;
@@ -67,7 +71,7 @@ async fn kubectl_finds_its_plugin() -> anyhow::Result<()> {
 
 async fn a_real_server_without_the_definitions_is_told_how_to_get_them() -> anyhow::Result<()> {
     let server = ApiServer::start().await?;
-    let shell = Shell { program: program()?, kubeconfig: server.kubeconfig().to_owned() };
+    let shell = Shell { program: program(), kubeconfig: server.kubeconfig().to_owned() };
     for line in ["status", "nodes", "images", "explain web", "pull redis:8"] {
         let seen = shell.run(line);
         ensure!(seen.contains("s: install the definitions with `prewarm crds |"), "{seen}");

@@ -4,9 +4,9 @@
 mod suite;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use prewarm_embedded::{Options, Server, Serving, TokioClock};
+use prewarm_embedded::{Limits, Options, Server, Serving, TokioClock};
 use suite::{Shell, altered, compare, furnish, masked};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -144,4 +144,41 @@ fn every_shell_gets_its_completions() {
         let script = String::from_utf8(output.stdout).expect("text");
         assert!(script.contains("parallelism") && script.contains("explain"), "{shell}");
     }
+}
+
+/// Every request that a command sends, as verb and path.
+async fn requests_of(line: &'static str) -> Vec<String> {
+    let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
+    server.install_definitions();
+    furnish(&server.client()).await.expect("the cluster of the fixture");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    let service = tower::ServiceBuilder::new()
+        .map_request(move |request: http::Request<_>| {
+            let note = format!("{} {}", request.method(), request.uri().path());
+            noted.lock().expect("nobody panics with it").push(note);
+            request
+        })
+        .service(server);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let serving = prewarm_embedded::serve(service, listener, Limits::default()).expect("it serves");
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    serving.write_kubeconfig(&kubeconfig).expect("a kubeconfig");
+    run(Shell { program: env!("CARGO_BIN_EXE_prewarm").into(), kubeconfig }, line).await;
+    let mut seen = seen.lock().expect("nobody panics with it").clone();
+    seen.sort();
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_lists_jobs_only_and_nodes_only_for_jobs_that_are_named() {
+    let group = "GET /apis/apps.kruise.io/v1beta1";
+    let jobs = [format!("{group}/imagelistpulljobs"), format!("{group}/imagepulljobs")];
+    assert_eq!(requests_of("status -A").await, jobs);
+    let [lists, ones] =
+        ["imagelistpulljobs", "imagepulljobs"].map(|kind| format!("{group}/namespaces/shop/{kind}"));
+    assert_eq!(requests_of("status web base -n shop").await, [lists, ones, format!("{group}/nodeimages")]);
+    assert_eq!(requests_of("images").await, [format!("{group}/nodeimages")]);
+    assert_eq!(requests_of("nodes node-1").await, [format!("{group}/nodeimages")]);
 }
