@@ -1,5 +1,6 @@
 //! `prewarm completion`: what a shell needs to complete our command line.
 
+use anyhow::Context as _;
 use clap_complete::Shell;
 
 use crate::answer::{Answer, Exit};
@@ -18,9 +19,9 @@ pub struct Args {
 }
 
 /// Prints them.
-pub fn run(args: &Args) -> Answer {
+pub fn run(args: &Args) -> anyhow::Result<Answer> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::command_line(), "prewarm", &mut script);
-    let stdout = String::from_utf8(script).expect("completions are made of our own names");
-    Answer { stdout, stderr: String::new(), exit: Exit::Success }
+    let stdout = String::from_utf8(script).context("a completion that is no text")?;
+    Ok(Answer { stdout, stderr: String::new(), exit: Exit::Success })
 }

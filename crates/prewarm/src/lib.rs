@@ -69,7 +69,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Explain(args) => wait_for(explain::run(args)),
         Command::Nodes(args) => wait_for(nodes::run(args)),
         Command::Images(args) => wait_for(images::run(args)),
-        Command::Completion(args) => Ok(completion::run(args)),
+        Command::Completion(args) => completion::run(args),
         Command::Version => Ok(version::run()),
     }
 }

@@ -171,7 +171,7 @@ fn every_command_works_on_a_running_demo() {
     assert_eq!(stdout.matches("the image is present since ").count(), 2, "{stdout}");
     assert_eq!(code, Some(0));
     let (stdout, _, _) = ask(&running, &["nodes"]);
-    assert!(stdout.contains("node-01") && stdout.contains("GiB"), "{stdout}");
+    assert!(stdout.contains("node-01") && stdout.contains(" MiB "), "{stdout}");
     let (stdout, _, code) = ask(&running, &["images", image]);
     assert_eq!(code, Some(0), "{stdout}");
     assert_eq!(interrupt(running), Some(0));

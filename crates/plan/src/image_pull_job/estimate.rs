@@ -74,17 +74,17 @@ mod tests {
     use super::*;
 
     const HALF: Progress =
-        Progress { desired: 100, done: 50, active: 0, bytes: (0, 0), elapsed: Duration::from_secs(60) };
+        Progress { desired: 100, done: 50, active: 0, bytes: (0, 0), elapsed: Duration::from_mins(1) };
 
     #[test]
     fn what_half_is_done_takes_as_long_again() {
-        assert_eq!(HALF.left(), Some(Duration::from_secs(60)));
+        assert_eq!(HALF.left(), Some(Duration::from_mins(1)));
     }
 
     #[test]
     fn the_first_wave_is_estimated_by_its_bytes() {
         let wave = Progress { done: 0, active: 50, bytes: (25, 100), ..HALF };
-        assert_eq!(wave.left(), Some(Duration::from_secs(60 * 7)));
+        assert_eq!(wave.left(), Some(Duration::from_mins(7)));
         assert_eq!(Progress { bytes: (0, 100), ..wave }.left(), None);
     }
 

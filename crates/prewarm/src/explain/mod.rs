@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use crate::answer::{Answer, Exit};
 use crate::jobs::JobName;
 use crate::reach::{Reach, Scope};
-use crate::show::{Look, Output, render};
-use gather::World;
+use crate::show::{Look, Output, Watch, follow, render};
+use gather::Source;
 use report::Report;
 
 /// Tell why each node of a job is done, pulling, waiting or failing
@@ -36,6 +36,8 @@ pub struct Args {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
     scope: Scope,
     #[command(flatten)]
     reach: Reach,
@@ -44,9 +46,13 @@ pub struct Args {
 /// Explains a job.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let cluster = args.reach.cluster().await?;
-    let world = World::gather(&cluster, args.scope.of(&cluster), &args.job).await?;
-    let report = Report::of(&world, &args.nodes, Timestamp::now());
-    let format = args.output.output;
+    let (format, mut changes) = (args.output.output, args.watch.changes());
+    let source = Source::read(&cluster, args.scope.of(&cluster), &args.job, changes.as_mut()).await?;
+    let report = || anyhow::Ok(Report::of(&source.world(&args.job)?, &args.nodes, Timestamp::now()));
+    if let Some(changes) = &mut changes {
+        return follow(format, changes, report).await;
+    }
+    let report = report()?;
     let exit = if report.has_failed() { Exit::Findings } else { Exit::Success };
     let stderr = report.remark();
     Ok(Answer { stdout: render(&report, format, Look::of(format)), stderr, exit })

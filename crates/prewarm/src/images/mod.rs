@@ -7,8 +7,8 @@ use kube::Api;
 use prewarm_api::kruise::NodeImage;
 
 use crate::answer::{Answer, Exit};
-use crate::reach::{Narrow, Reach};
-use crate::show::{Look, Output, render};
+use crate::reach::{Feed, Narrow, Reach};
+use crate::show::{Look, Output, Watch, follow, render};
 use report::Report;
 
 /// Show images: on how many nodes each is, and where it is missing
@@ -33,6 +33,8 @@ pub struct Args {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
     reach: Reach,
 }
 
@@ -40,9 +42,13 @@ pub struct Args {
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let cluster = args.reach.cluster().await?;
     let narrow = Narrow { labels: args.selector.clone(), fields: None };
-    let nodes: Vec<NodeImage> = cluster.list(&Api::all(cluster.client.clone()), &narrow).await?;
-    let report = Report::of(&nodes, &args.images)?;
-    let format = args.output.output;
+    let (format, mut changes) = (args.output.output, args.watch.changes());
+    let feed: Feed<NodeImage> =
+        cluster.feed(Api::all(cluster.client.clone()), &narrow, changes.as_mut()).await?;
+    if let Some(changes) = &mut changes {
+        return follow(format, changes, || Report::of(&feed.objects(), &args.images)).await;
+    }
+    let report = Report::of(&feed.objects(), &args.images)?;
     let is_missing = !args.images.is_empty() && report.is_missing_somewhere();
     let exit = if is_missing { Exit::Findings } else { Exit::Success };
     let stderr =

@@ -1,6 +1,7 @@
 //! Images, one row each, and where those are missing that were named.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use prewarm_api::kruise::{FailureClass, NodeImage, PullPhase};
 use prewarm_api::reference::ImageRef;
@@ -54,7 +55,7 @@ struct Row {
 
 impl Report {
     /// All images, or those that were named; a name without tag means all of its tags.
-    pub fn of(nodes: &[NodeImage], named: &[String]) -> anyhow::Result<Self> {
+    pub fn of(nodes: &[Arc<NodeImage>], named: &[String]) -> anyhow::Result<Self> {
         let mut rows: BTreeMap<(String, String), Row> = BTreeMap::new();
         for node in nodes {
             for (name, image) in &node.spec.images {

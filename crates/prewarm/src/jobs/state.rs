@@ -35,9 +35,8 @@ impl State {
         if job.metadata().deletion_timestamp.is_some() {
             return Self::Deleting;
         }
-        let status = job.status();
         match job.ended_at() {
-            Some(_) if status.failed > 0 || has_failed_images(job) => return Self::Failed,
+            Some(_) if job.status().failed > 0 || has_failed_images(job) => return Self::Failed,
             Some(_) => return Self::Done,
             None => {}
         }

@@ -3,8 +3,6 @@
 mod detail;
 mod report;
 
-use std::time::Duration;
-
 use clap::Args as ClapArgs;
 use jiff::Timestamp;
 use kube::Api;
@@ -12,12 +10,9 @@ use prewarm_api::kruise::NodeImage;
 
 use crate::answer::{Answer, Exit};
 use crate::reach::{Changes, Cluster, Feed, Narrow, Reach};
-use crate::show::{self, Live, Look, Output, render};
+use crate::show::{self, Look, Output, Watch, follow, render};
 use detail::Detail;
 use report::Report;
-
-/// Times are shown, so the picture is renewed even if nothing changes.
-const RENEW: Duration = Duration::from_secs(5);
 
 /// Show nodes: images wanted, present, pulling and failed, bytes, free disk, last report
 ///
@@ -39,11 +34,10 @@ pub struct Args {
     /// Only nodes with these labels, such as `pool=gpu`
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "nodes")]
     selector: Option<String>,
-    /// Show it again whenever it changes, until Ctrl-C
-    #[arg(short, long)]
-    watch: bool,
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    watch: Watch,
     #[command(flatten)]
     reach: Reach,
 }
@@ -51,15 +45,10 @@ pub struct Args {
 /// Shows the nodes.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let cluster = args.reach.cluster().await?;
-    let mut changes = args.watch.then(Changes::default);
+    let (format, mut changes) = (args.output.output, args.watch.changes());
     let feed = read(args, &cluster, changes.as_mut()).await?;
-    let format = args.output.output;
     if let Some(changes) = &mut changes {
-        let mut live = Live::new(format);
-        while live.show(&made(args, &feed)?) {
-            changes.next_within(RENEW).await?;
-        }
-        return Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success });
+        return follow(format, changes, || made(args, &feed)).await;
     }
     let page = made(args, &feed)?;
     let stdout = render(&page, format, Look::of(format));

@@ -39,7 +39,8 @@ pub struct Args {
     #[arg(value_name = "IMAGE", required = true)]
     pub images: Vec<String>,
     /// On this node; may be given more than once
-    #[arg(long, value_name = "NAME", help_heading = "Nodes", conflicts_with_all = ["selector", "pods"])]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Nodes",
+          conflicts_with_all = ["selector", "pods"])]
     pub node: Vec<String>,
     /// On nodes with these labels, such as `pool=big,zone in (a, b)`
     #[arg(short = 'l', long, value_name = "LABELS", help_heading = "Nodes", conflicts_with = "pods")]
@@ -51,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "10", value_parser = parallelism)]
     pub parallelism: i32,
     /// A Secret of the namespace with credentials; may be given more than once
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub secret: Vec<String>,
     /// Whether a present image is asked for again; if not given, as the cluster has it: if-not-present
     #[arg(long, value_enum, value_name = "POLICY")]

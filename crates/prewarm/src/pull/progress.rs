@@ -14,14 +14,14 @@ use crate::show::{duration, speed};
 /// The progress of a job, on standard error.
 pub struct Bars {
     all: Option<MultiProgress>,
-    bars: BTreeMap<String, ProgressBar>,
+    by_image: BTreeMap<String, ProgressBar>,
     lines: BTreeMap<String, String>,
 }
 
 impl Default for Bars {
     fn default() -> Self {
         let all = std::io::stderr().is_terminal().then(MultiProgress::new);
-        Self { all, bars: BTreeMap::new(), lines: BTreeMap::new() }
+        Self { all, by_image: BTreeMap::new(), lines: BTreeMap::new() }
     }
 }
 
@@ -32,7 +32,7 @@ impl Bars {
             let image = &part.spec.image;
             match &self.all {
                 Some(all) => {
-                    let bar = self.bars.entry(image.clone()).or_insert_with(|| all.add(bar(image)));
+                    let bar = self.by_image.entry(image.clone()).or_insert_with(|| all.add(bar(image)));
                     draw(bar, part, now);
                 }
                 None => self.say(part, now),
@@ -42,7 +42,7 @@ impl Bars {
 
     /// Leaves the bars as they are.
     pub fn close(&self) {
-        for bar in self.bars.values() {
+        for bar in self.by_image.values() {
             bar.abandon();
         }
     }
@@ -72,14 +72,14 @@ fn draw(bar: &ProgressBar, part: &ImagePullJob, now: Timestamp) {
 
 fn counts(part: &ImagePullJob) -> String {
     let Some(status) = &part.status else { return "waits for the controller".to_owned() };
-    let mut text = format!("{}/{} nodes", status.succeeded, status.desired);
+    let mut parts = vec![format!("{}/{} nodes", status.succeeded, status.desired)];
     if status.active > 0 {
-        text += &format!(", {} pulling", status.active);
+        parts.push(format!("{} pulling", status.active));
     }
     if status.failed > 0 {
-        text += &format!(", {} failed", status.failed);
+        parts.push(format!("{} failed", status.failed));
     }
-    text
+    parts.join(", ")
 }
 
 fn pace(part: &ImagePullJob, now: Timestamp) -> String {

@@ -99,7 +99,7 @@ async fn follow(
 /// Tells which nodes do not have the image.
 async fn told(cluster: &Cluster, job: &Job) -> anyhow::Result<Answer> {
     let status = job.status();
-    let warnings: String = unknown_nodes(job).into_iter().map(|note| format!("warning: {note}\n")).collect();
+    let warnings = lines("warning", &unknown_nodes(job));
     if status.failed == 0 && warnings.is_empty() && refused(job).is_empty() {
         let stdout = match status.desired {
             0 => "no node is selected, so there was nothing to pull\n".to_owned(),
@@ -119,7 +119,7 @@ async fn told(cluster: &Cluster, job: &Job) -> anyhow::Result<Answer> {
             failure.message.clone().into(),
         ]
     });
-    let refused: String = refused(job).into_iter().map(|text| format!("error: {text}\n")).collect();
+    let refused = lines("error", &refused(job));
     let look = Look::of(crate::show::Format::Table);
     let count = format!("error: {} of {} pulls failed\n", status.failed, status.desired);
     let count = if status.failed > 0 { count } else { String::new() };
@@ -128,6 +128,10 @@ async fn told(cluster: &Cluster, job: &Job) -> anyhow::Result<Answer> {
         stderr: warnings + &refused + &count,
         exit: Exit::Findings,
     })
+}
+
+fn lines(label: &str, texts: &[String]) -> String {
+    texts.iter().flat_map(|text| [label, ": ", text, "\n"]).collect()
 }
 
 fn images(job: &Job) -> String {
@@ -164,8 +168,9 @@ fn refused(job: &Job) -> Vec<String> {
     let has_job = |name: &Option<String>| {
         name.as_ref().is_some_and(|name| children.iter().any(|child| child.name_any() == *name))
     };
-    let lost = failed.into_iter().filter(|image| !has_job(&image.image_pull_job));
-    lost.map(|image| format!("{}: {}", image.name.unwrap_or_default(), image.message.unwrap_or_default()))
+    let orphans = failed.into_iter().filter(|image| !has_job(&image.image_pull_job));
+    orphans
+        .map(|image| format!("{}: {}", image.name.unwrap_or_default(), image.message.unwrap_or_default()))
         .collect()
 }
 

@@ -4,7 +4,14 @@
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Write};
 
+use std::time::Duration;
+
 use super::{Format, Look, Report, render};
+use crate::answer::{Answer, Exit};
+use crate::reach::Changes;
+
+/// Times are shown, so the picture is renewed even if nothing changes.
+const RENEW: Duration = Duration::from_secs(5);
 
 /// Moves to the upper left corner and clears from there on; what was above in the terminal's history stays.
 const HOME: &str = "\u{1b}[H\u{1b}[J";
@@ -12,7 +19,7 @@ const HOME: &str = "\u{1b}[H\u{1b}[J";
 const CLEAR: &str = "\u{1b}[2J";
 
 /// Shows a report again and again.
-pub struct Live {
+struct Live {
     format: Format,
     look: Look,
     is_terminal: bool,
@@ -21,13 +28,13 @@ pub struct Live {
 
 impl Live {
     /// On standard output.
-    pub fn new(format: Format) -> Self {
+    fn new(format: Format) -> Self {
         let is_terminal = io::stdout().is_terminal();
         Self { format, look: Look::of(format), is_terminal, shown: None }
     }
 
     /// Shows it, if it is not what was shown last. Says whether somebody still reads.
-    pub fn show(&mut self, report: &impl Report) -> bool {
+    fn show(&mut self, report: &impl Report) -> bool {
         let text = render(report, self.format, self.look);
         if self.shown.as_ref() == Some(&text) {
             return true;
@@ -49,10 +56,23 @@ impl Live {
     }
 }
 
+/// Shows a report again whenever something has changed, until nobody reads any more.
+pub async fn follow<R: Report>(
+    format: Format,
+    changes: &mut Changes,
+    mut report: impl FnMut() -> anyhow::Result<R>,
+) -> anyhow::Result<Answer> {
+    let mut live = Live::new(format);
+    while live.show(&report()?) {
+        changes.next_within(RENEW).await?;
+    }
+    Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
+}
+
 /// The lines that were not there before.
 fn fresh_lines(before: &str, text: &str) -> String {
     let known: HashSet<&str> = before.lines().collect();
-    text.lines().filter(|line| !known.contains(line)).map(|line| format!("{line}\n")).collect()
+    text.lines().filter(|line| !known.contains(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 #[cfg(test)]

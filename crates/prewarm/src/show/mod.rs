@@ -9,7 +9,9 @@ use std::io::IsTerminal as _;
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 
-pub use live::Live;
+use crate::reach::Changes;
+
+pub use live::follow;
 pub use table::{Cell, Column, Tone, table};
 pub use words::{ago, bytes, counted, duration, names, speed};
 
@@ -37,6 +39,22 @@ pub struct Output {
     pub output: Format,
 }
 
+/// The flag for showing it again.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+#[command(next_help_heading = "Output")]
+pub struct Watch {
+    /// Show it again whenever it changes, until Ctrl-C
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+impl Watch {
+    /// What tells of changes, if they are wanted.
+    pub fn changes(self) -> Option<Changes> {
+        self.watch.then(Changes::default)
+    }
+}
+
 /// Something to show.
 pub trait Report: Serialize {
     /// As text.
@@ -55,7 +73,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// For standard output: colours on a terminal only, and not against NO_COLOR.
+    /// For standard output: colours on a terminal only, and not against `NO_COLOR`.
     pub fn of(format: Format) -> Self {
         let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

@@ -3,7 +3,6 @@
 mod report;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use jiff::Timestamp;
@@ -13,11 +12,8 @@ use prewarm_api::kruise::NodeImage;
 use crate::answer::{Answer, Exit};
 use crate::jobs::{self, Job, JobName, Jobs, failures, grouped};
 use crate::reach::{Changes, Cluster, Feed, Narrow, Reach, Scope};
-use crate::show::{Live, Look, Output, render};
+use crate::show::{Look, Output, Watch, follow, render};
 use report::{Report, Row};
-
-/// Times are shown, so the picture is renewed even if nothing changes.
-const RENEW: Duration = Duration::from_secs(5);
 
 /// Show pull jobs: how far they are, how fast, how long still, and why nodes fail
 ///
@@ -40,11 +36,10 @@ pub struct Args {
     /// Only jobs with these labels, such as `team=shop,tier!=test`
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "jobs")]
     selector: Option<String>,
-    /// Show it again whenever it changes, until Ctrl-C
-    #[arg(short, long)]
-    watch: bool,
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    watch: Watch,
     #[command(flatten)]
     scope: Scope,
     #[command(flatten)]
@@ -54,27 +49,17 @@ pub struct Args {
 /// Shows the jobs.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let cluster = args.reach.cluster().await?;
-    if args.watch {
-        return watch(args, &cluster).await;
+    let (format, mut changes) = (args.output.output, args.watch.changes());
+    let source = Source::read(args, &cluster, changes.as_mut()).await?;
+    if let Some(changes) = &mut changes {
+        return follow(format, changes, || source.report(args)).await;
     }
-    let source = Source::read(args, &cluster, None).await?;
     let report = source.report(args)?;
-    let format = args.output.output;
     let stdout = render(&report, format, Look::of(format));
     let has_failed = !args.jobs.is_empty() && report.has_failed();
     let exit = if has_failed { Exit::Findings } else { Exit::Success };
     let stderr = if report.is_empty() { nothing(args, &cluster) } else { String::new() };
     Ok(Answer { stdout, stderr, exit })
-}
-
-async fn watch(args: &Args, cluster: &Cluster) -> anyhow::Result<Answer> {
-    let mut changes = Changes::default();
-    let source = Source::read(args, cluster, Some(&mut changes)).await?;
-    let mut live = Live::new(args.output.output);
-    while live.show(&source.report(args)?) {
-        changes.next_within(RENEW).await?;
-    }
-    Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
 }
 
 /// Everything that the report is made of. NodeImages are many and are read only if jobs are named.
