@@ -20,6 +20,8 @@ mod program;
 mod races;
 #[path = "real_controller/roles.rs"]
 mod roles;
+#[path = "real_controller/shell.rs"]
+mod shell;
 #[path = "real_controller/world.rs"]
 mod world;
 
@@ -39,6 +41,7 @@ use races::{
     another_controller_takes_over_after_a_kill,
 };
 use roles::the_shipped_roles_suffice_and_nothing_in_them_is_unused;
+use shell::a_person_pulls_waits_and_learns_why_an_image_is_missing;
 
 real_tests! {
     a_job_with_a_secret_leaves_nothing_behind,
@@ -48,6 +51,7 @@ real_tests! {
     a_job_for_one_named_node_leaves_with_its_entry,
     a_job_that_never_ends_counts_the_fake_node_too,
     a_second_job_for_the_same_image_succeeds_as_well,
+    a_person_pulls_waits_and_learns_why_an_image_is_missing,
     a_list_goes_by_its_ttl_and_its_children_with_it,
     children_go_with_their_list,
     a_list_with_a_failed_image_completes,
