@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use prewarm_demo::cluster::{Cluster, Plan};
 use prewarm_demo::story::{SCENES, Scene, Settings, play};
-use prewarm_demo::{Flow, allow_many_files};
+use prewarm_demo::{Flow, Luck, allow_many_files};
 use prewarm_plan::amount;
 use tokio::sync::mpsc;
 
@@ -27,7 +27,7 @@ pub struct Args {
     /// How many nodes there are, in three zones
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: u16,
-    /// Bytes a second that one node downloads
+    /// Bytes a second that a node downloads; each node has from 60 % to 140 % of it, by the seed
     #[arg(long, value_name = "RATE", default_value = "16MB", value_parser = rate)]
     link: u64,
     /// Bytes a second that the registry sends to all nodes together
@@ -42,7 +42,7 @@ pub struct Args {
     /// How many times as fast as usual
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: f64,
-    /// Repeats the images of a run
+    /// Repeats the images, speeds and faults of a run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Print plain lines, and end with 0 only if every scene ended as told
@@ -74,6 +74,7 @@ async fn show(args: &Args) -> anyhow::Result<Answer> {
         nodes: args.nodes.into(),
         link: Flow::Limited(faster(args.link, args.speed)),
         uplink: Flow::Limited(faster(args.uplink, args.speed)),
+        luck: Luck::new(args.seed),
     };
     let mut cluster = Cluster::start(plan).await.context("starting the cluster")?;
     let lines = Lines::begin(&cluster);

@@ -1,10 +1,11 @@
 //! The scenes, in the order in which the whole story plays them.
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, try_join};
 use prewarm_api::kruise::{FailureClass, ImageListPullJob, PullPhase};
 use serde_json::json;
 
 use super::Scene;
+use super::fault::BrokenDownload;
 use super::stage::{Counts, Stage, Trouble, size};
 
 const MIB: usize = 1 << 20;
@@ -46,8 +47,10 @@ async fn everywhere(stage: &mut Stage<'_>) -> Result<(), Trouble> {
     const SIZE: usize = 24 * MIB;
     let (image, nodes) = (stage.publish("shop/web", "1.0", SIZE), stage.nodes());
     stage.title(format!("{image} ({}) on all {nodes} nodes, {AT_ONCE} at a time", size(SIZE)));
+    let fault = BrokenDownload::prepare(stage, SIZE)?;
     stage.pull("web", json!({"image": image, "parallelism": AT_ONCE})).await?;
-    stage.finished("web", nodes, 0).await?;
+    try_join!(stage.finished("web", nodes, 0), fault.happens(stage))?;
+    fault.is_overcome(stage, &image).await?;
     stage.end("pods with this image start without a pull now");
     Ok(())
 }
@@ -87,10 +90,7 @@ async fn join(stage: &mut Stage<'_>) -> Result<(), Trouble> {
 
 async fn full_disk(stage: &mut Stage<'_>) -> Result<(), Trouble> {
     let image = stage.publish("shop/report", "1.0", 6 * MIB);
-    let (name, store) = match stage.cluster.nodes.iter().next() {
-        Some((name, node)) => (name.clone(), node.store.clone()),
-        None => return Err(Trouble::new("there is no node")),
-    };
+    let (name, store) = stage.chosen("full disk")?;
     stage.title(format!("{image} on {name}, whose disk is nearly full"));
     let room = store.room();
     let (used, nearly) = (room.capacity - room.free, room.capacity / 100 * 85);

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Settings, Word};
 use crate::cluster::{Cluster, REGISTRY, StartError};
+use crate::{Luck, Store};
 
 /// The namespace in which everything happens.
 pub const NAMESPACE: &str = "default";
@@ -144,6 +145,18 @@ impl<'a> Stage<'a> {
     /// A moment to read.
     pub async fn pause(&self) {
         sleep(PAUSE.div_f64(self.settings.speed)).await;
+    }
+
+    /// A node that the seed chooses.
+    pub fn chosen(&self, purpose: &str) -> Result<(String, Store), Trouble> {
+        let chosen = self.luck().choose(purpose, self.cluster.nodes.iter());
+        let (name, node) = chosen.ok_or_else(|| Trouble::new("there is no node"))?;
+        Ok((name.clone(), node.store.clone()))
+    }
+
+    /// What the seed brings.
+    pub fn luck(&self) -> Luck {
+        Luck::new(self.settings.seed)
     }
 
     /// How many nodes there are.
