@@ -1,20 +1,21 @@
 //! `prewarm demo`: a cluster in one process, and a short story on it.
 
 mod lines;
+mod screen;
 
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use prewarm_demo::cluster::{Cluster, Plan};
-use prewarm_demo::story::{SCENES, Scene, Settings, play};
+use prewarm_demo::story::{SCENES, Scene, Settings, Trouble, Word, play};
 use prewarm_demo::{Flow, Luck, allow_many_files};
 use prewarm_plan::amount;
 use tokio::sync::mpsc;
 
 use crate::answer::{Answer, Exit};
 use crate::operation::stop_signal;
-use lines::Lines;
+use lines::About;
 
 /// More threads for files than this are of no use, and each costs memory.
 const FILE_THREADS: usize = 8;
@@ -45,7 +46,7 @@ pub struct Args {
     /// Repeats the images, speeds and faults of a run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Print plain lines, and end with 0 only if every scene ended as told
+    /// Print plain lines also on a terminal, and end with 0 only if every scene ended as told
     #[arg(long)]
     ci: bool,
 }
@@ -64,6 +65,14 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
     answer
 }
 
+/// How a demo ends.
+enum Ending {
+    /// The story came to its end, or to one that it should not have.
+    Told(Result<(), Trouble>),
+    /// Somebody has seen enough.
+    Stopped,
+}
+
 async fn show(args: &Args) -> anyhow::Result<Answer> {
     // Before anything is made: a signal that comes early must not leave it behind.
     let stopped = stop_signal()?;
@@ -77,41 +86,46 @@ async fn show(args: &Args) -> anyhow::Result<Answer> {
         luck: Luck::new(args.seed),
     };
     let mut cluster = Cluster::start(plan).await.context("starting the cluster")?;
-    let lines = Lines::begin(&cluster);
-    let ended = tokio::select! {
-        ended = tell(args, &mut cluster, &lines) => Some(ended),
-        () = stopped => None,
-    };
+    let ending = follow(args, &mut cluster, stopped).await;
     cluster.stop().await;
-    let (stderr, exit) = match ended {
-        Some(Ok(())) => (String::new(), Exit::Success),
-        Some(Err(trouble)) => (format!("error: {trouble}\n"), Exit::Findings),
-        None if args.forever => (String::new(), Exit::Success),
-        None => ("interrupted; the cluster is gone\n".to_owned(), Exit::Findings),
-    };
-    Ok(Answer { stdout: String::new(), stderr, exit })
+    Ok(answer(ending?, args.forever))
 }
 
-/// Plays, and prints what is said as it is said.
-async fn tell(args: &Args, cluster: &mut Cluster, lines: &Lines) -> Result<(), prewarm_demo::story::Trouble> {
-    let (sender, mut words) = mpsc::unbounded_channel();
+/// Plays, and shows it as it suits whoever looks.
+async fn follow(
+    args: &Args,
+    cluster: &mut Cluster,
+    stopped: impl Future<Output = ()>,
+) -> anyhow::Result<Ending> {
+    let about = About::of(cluster, args.forever);
+    let windows = screen::Windows { client: cluster.client.clone(), seats: cluster.seats() };
+    let (sender, words) = mpsc::unbounded_channel();
+    let told = tell(args, cluster, sender);
+    // A terminal that cannot be drawn on can still be written to.
+    let Some(terminal) = screen::Terminal::take_if_fitting(args.ci) else {
+        return Ok(lines::follow(&about, told, words, stopped).await);
+    };
+    let story = screen::Story { told: Box::pin(told), words };
+    screen::follow(terminal, windows, about, story, stopped).await
+}
+
+async fn tell(args: &Args, cluster: &mut Cluster, words: mpsc::UnboundedSender<Word>) -> Result<(), Trouble> {
     let settings = Settings { speed: args.speed, seed: args.seed };
     let scenes: Vec<&'static Scene> = match args.scenario {
         Some(scene) => vec![scene],
         None => SCENES.iter().collect(),
     };
-    let listen = async {
-        while let Some(word) = words.recv().await {
-            lines.print(&word);
-        }
+    play(cluster, scenes, settings, words).await
+}
+
+fn answer(ending: Ending, stays: bool) -> Answer {
+    let (stderr, exit) = match ending {
+        Ending::Told(Ok(())) => (String::new(), Exit::Success),
+        Ending::Told(Err(trouble)) => (format!("error: {trouble}\n"), Exit::Findings),
+        Ending::Stopped if stays => (String::new(), Exit::Success),
+        Ending::Stopped => ("interrupted; the cluster is gone\n".to_owned(), Exit::Findings),
     };
-    let (ended, ()) = tokio::join!(play(cluster, scenes, settings, sender), listen);
-    ended?;
-    lines.close(args.forever);
-    if args.forever {
-        std::future::pending::<()>().await;
-    }
-    Ok(())
+    Answer { stdout: String::new(), stderr, exit }
 }
 
 fn rate(text: &str) -> Result<u64, String> {
