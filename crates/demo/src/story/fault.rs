@@ -2,7 +2,7 @@
 
 use prewarm_api::kruise::PullPhase;
 
-use super::stage::{Stage, Trouble};
+use super::{Stage, Trouble};
 use crate::Store;
 
 /// Between these percents of an image, the download breaks off.

@@ -4,9 +4,9 @@ use futures::{FutureExt as _, try_join};
 use prewarm_api::kruise::{FailureClass, ImageListPullJob, PullPhase};
 use serde_json::json;
 
-use super::Scene;
 use super::fault::BrokenDownload;
-use super::stage::{Counts, Stage, Trouble, size};
+use super::stage::size;
+use super::{Counts, Scene, Stage, Trouble};
 
 const MIB: usize = 1 << 20;
 

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::{Settings, Word};
-use crate::cluster::{Cluster, REGISTRY, StartError};
+use super::{Counts, Settings, Trouble, Word};
+use crate::cluster::{Cluster, REGISTRY};
 use crate::{Luck, Store};
 
 /// The namespace in which everything happens.
@@ -38,77 +38,6 @@ pub struct Stage<'a> {
     settings: Settings,
     words: mpsc::UnboundedSender<Word>,
     start: Instant,
-}
-
-/// Why a story did not end as told.
-#[derive(Debug)]
-pub struct Trouble {
-    scene: Option<&'static str>,
-    text: String,
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.scene {
-            Some(scene) => write!(formatter, "the scene {scene} did not end as told: {}", self.text),
-            None => formatter.write_str(&self.text),
-        }
-    }
-}
-
-impl std::error::Error for Trouble {}
-
-impl Trouble {
-    /// Trouble in these words.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self { scene: None, text: text.into() }
-    }
-
-    pub(super) fn in_scene(self, scene: &'static str) -> Self {
-        Self { scene: Some(scene), ..self }
-    }
-}
-
-impl From<kube::Error> for Trouble {
-    fn from(error: kube::Error) -> Self {
-        Self::new(format!("the API answers: {error}"))
-    }
-}
-
-impl From<StartError> for Trouble {
-    fn from(error: StartError) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-/// How many nodes of a job are where.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// All of them.
-    pub desired: i32,
-    /// Those that pull.
-    pub active: i32,
-    /// Those that have the image.
-    pub succeeded: i32,
-    /// Those that could not.
-    pub failed: i32,
-}
-
-impl Counts {
-    /// Those of a job.
-    pub fn of(job: &ImagePullJob) -> Self {
-        let Some(status) = &job.status else { return Self::default() };
-        let (desired, active) = (status.desired, status.active);
-        Self { desired, active, succeeded: status.succeeded, failed: status.failed }
-    }
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { desired, active, succeeded, failed } = self;
-        write!(formatter, "{succeeded} of {desired} nodes have it, {active} pulling")?;
-        if *failed > 0 { write!(formatter, ", {failed} failed") } else { Ok(()) }
-    }
 }
 
 impl<'a> Stage<'a> {
