@@ -53,6 +53,20 @@ fn every_scene_can_be_played_alone() {
     }
 }
 
+/// The fault that a seed brings, in the words of the story.
+fn fault(seed: &str) -> String {
+    let output = demo(&["--nodes", "5", "--speed", "8", "--scenario", "everywhere", "--seed", seed]).output();
+    let stdout = ended_well(output.expect("the program starts"));
+    let line = stdout.lines().find(|line| line.contains("loses its connection")).expect("a fault");
+    line.split_once("node-").expect("a node").1.to_owned()
+}
+
+#[test]
+fn a_seed_repeats_its_fault() {
+    assert_eq!(fault("7"), fault("7"));
+    assert_ne!(fault("7"), fault("8"));
+}
+
 #[test]
 fn wrong_flags_are_told_with_what_is_right() {
     for (arguments, part) in [

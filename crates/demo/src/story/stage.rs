@@ -1,5 +1,6 @@
 //! What scenes have in common: images to offer, jobs to make and to wait for, and words.
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::{Luck, Store};
 pub const NAMESPACE: &str = "default";
 /// How often is looked whether something has come.
 const LOOK: Duration = Duration::from_millis(50);
-/// What takes longer than this at its usual speed does not come any more.
+/// What has not come so long after the last word, at its usual speed, does not come any more.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The pause between two scenes, so that the end of one can be read.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -38,6 +39,8 @@ pub struct Stage<'a> {
     settings: Settings,
     words: mpsc::UnboundedSender<Word>,
     start: Instant,
+    /// When something was said last.
+    spoken: Cell<Instant>,
 }
 
 impl<'a> Stage<'a> {
@@ -46,7 +49,8 @@ impl<'a> Stage<'a> {
         settings: Settings,
         words: mpsc::UnboundedSender<Word>,
     ) -> Self {
-        Self { cluster, settings, words, start: Instant::now() }
+        let now = Instant::now();
+        Self { cluster, settings, words, start: now, spoken: Cell::new(now) }
     }
 
     /// Begins a scene.
@@ -67,6 +71,7 @@ impl<'a> Stage<'a> {
     }
 
     fn speak(&self, word: Word) {
+        self.spoken.set(Instant::now());
         // Whoever listened has seen enough; the story is ended with it.
         let _heard = self.words.send(word);
     }
@@ -208,18 +213,19 @@ impl<'a> Stage<'a> {
         .await
     }
 
-    /// Looks until something has come.
+    /// Looks until something has come. As long as there is something to say, it may take its time: a few hundred nodes do.
     pub async fn wait<T>(
         &self,
         what: &str,
         mut look: impl AsyncFnMut() -> Result<Option<T>, Trouble>,
     ) -> Result<T, Trouble> {
-        let end = Instant::now() + PATIENCE.div_f64(self.settings.speed.min(1.0));
+        let start = Instant::now();
+        let patience = PATIENCE.div_f64(self.settings.speed.min(1.0));
         loop {
             if let Some(found) = look().await? {
                 return Ok(found);
             }
-            if Instant::now() > end {
+            if Instant::now() > start.max(self.spoken.get()) + patience {
                 return Err(Trouble::new(format!("{what} does not get any further")));
             }
             sleep(LOOK).await;
