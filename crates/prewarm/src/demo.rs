@@ -3,6 +3,8 @@
 mod lines;
 mod screen;
 
+use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -60,7 +62,14 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
         .max_blocking_threads(FILE_THREADS)
         .build()
         .context("starting up")?;
-    let answer = runtime.block_on(show(args));
+    let entered = runtime.enter();
+    // Before anything is made: a signal that comes early must not leave it behind.
+    let stopped = stop_signal()?;
+    let directory =
+        tempfile::Builder::new().prefix("prewarm-demo-").tempdir().context("making a directory")?;
+    drop(entered);
+    let answer = runtime.block_on(show(args, directory.path(), stopped));
+    // The directory goes last: somebody who is still writing would bring a part of it back.
     runtime.shutdown_timeout(LAST_MOMENT);
     answer
 }
@@ -73,19 +82,20 @@ enum Ending {
     Stopped,
 }
 
-async fn show(args: &Args) -> anyhow::Result<Answer> {
-    // Before anything is made: a signal that comes early must not leave it behind.
-    let stopped = stop_signal()?;
-    let directory =
-        tempfile::Builder::new().prefix("prewarm-demo-").tempdir().context("making a directory")?;
+async fn show(args: &Args, directory: &Path, stopped: impl Future<Output = ()>) -> anyhow::Result<Answer> {
     let plan = Plan {
-        directory: directory.path().to_owned(),
+        directory: directory.to_owned(),
         nodes: args.nodes.into(),
         link: Flow::Limited(faster(args.link, args.speed)),
         uplink: Flow::Limited(faster(args.uplink, args.speed)),
         luck: Luck::new(args.seed),
     };
-    let mut cluster = Cluster::start(plan).await.context("starting the cluster")?;
+    let mut stopped = pin!(stopped);
+    let started = tokio::select! {
+        started = Cluster::start(plan) => started,
+        () = &mut stopped => return Ok(answer(Ending::Stopped, args.forever)),
+    };
+    let mut cluster = started.context("starting the cluster")?;
     let ending = follow(args, &mut cluster, stopped).await;
     cluster.stop().await;
     Ok(answer(ending?, args.forever))

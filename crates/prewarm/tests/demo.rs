@@ -135,3 +135,18 @@ async fn clients_reach_a_cluster_that_stays_until_it_is_interrupted() {
 fn an_interrupted_story_leaves_nothing_behind_and_says_so_by_its_exit_code() {
     assert_eq!(interrupt(start(&["--ci", "--nodes", "2", "--speed", "0.1"])), Some(1));
 }
+
+#[test]
+fn a_demo_that_is_interrupted_while_it_starts_leaves_nothing_behind_either() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let is_empty = || directory.path().read_dir().expect("it can be read").next().is_none();
+    let mut command = demo(&["--ci", "--nodes", "1000"]);
+    let mut child = command.env("TMPDIR", directory.path()).spawn().expect("the program starts");
+    while is_empty() {
+        assert!(child.try_wait().expect("it can be asked").is_none(), "the demo ended early");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert!(is_empty(), "something is left in {}", directory.path().display());
+}
