@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::{Counts, Settings, Trouble, Word};
@@ -99,11 +100,14 @@ impl<'a> Stage<'a> {
     }
 
     /// Puts an image of this size into the registry. Returns its reference.
-    pub fn publish(&self, repository: &str, tag: &str, size: usize) -> String {
+    pub async fn publish(&self, repository: &str, tag: &str, size: usize) -> Result<String, Trouble> {
         let seed = format!("{repository}:{tag} {}", self.settings.seed);
         let image = Image::new(&seed).layers(size / LAYER, Layer::of(LAYER)).layer(Layer::of(size % LAYER));
-        self.cluster.registry.push(repository, tag, image.build());
-        format!("{REGISTRY}/{repository}:{tag}")
+        // It takes its time, in which whoever watches wants to see something.
+        let built = spawn_blocking(move || image.build()).await;
+        let built = built.map_err(|error| Trouble::new(format!("no image {repository}:{tag}: {error}")))?;
+        self.cluster.registry.push(repository, tag, built);
+        Ok(format!("{REGISTRY}/{repository}:{tag}"))
     }
 
     /// Makes an object in the story's namespace, as `kubectl create` does.

@@ -15,7 +15,7 @@ pub struct View {
     pub elapsed: Duration,
     pub kubeconfig: String,
     pub scene: Scene,
-    /// Those that run, then those that are over, the last one first.
+    /// Those with work to do, those that wait for nodes to come, and those that are over, the last one first.
     pub jobs: Vec<Job>,
     /// By name, `node-9` before `node-10`.
     pub nodes: Vec<Node>,
@@ -87,7 +87,7 @@ pub enum Mood {
 /// Settles what is shown.
 pub fn view(state: &State, kubeconfig: &str, now: Duration) -> View {
     let mut jobs: Vec<_> = state.jobs.iter().collect();
-    jobs.sort_by_key(|(_, job)| (job.over.is_some(), Reverse(job.over), job.begun));
+    jobs.sort_by_key(|(_, job)| (job.over.is_some(), !has_work(job.counts), Reverse(job.over), job.begun));
     View {
         elapsed: now,
         kubeconfig: kubeconfig.to_owned(),
@@ -107,6 +107,11 @@ fn show_job(name: &str, job: &state::Job, now: Duration) -> Job {
         None => time_left(job.counts, now.saturating_sub(job.begun)),
     };
     Job { name: name.to_owned(), image: name::short(&job.image).to_owned(), counts: job.counts, time }
+}
+
+/// Whether there are nodes that have not ended.
+fn has_work(counts: Counts) -> bool {
+    counts.succeeded + counts.failed < counts.desired
 }
 
 /// What is left takes as long a node as what is done.

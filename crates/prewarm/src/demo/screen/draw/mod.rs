@@ -20,11 +20,8 @@ use rows::{Needs, Rows};
 pub fn draw(frame: &mut Frame<'_>, view: &View, palette: &Palette) {
     let area = frame.area();
     let header = header(view, area.width.into(), palette);
-    let needs = Needs {
-        header: header.len(),
-        jobs: view.jobs.len(),
-        nodes: nodes::rows_of_all(view.nodes.len(), area.width.into()),
-    };
+    let (nodes, nodes_at_least) = nodes::rows_of_all(view.nodes.len(), area.width.into());
+    let needs = Needs { header: header.len(), jobs: view.jobs.len(), nodes, nodes_at_least };
     let rows = Rows::divide(&needs, area.height.into());
     let width = usize::from(area.width);
     let mut lines = header;

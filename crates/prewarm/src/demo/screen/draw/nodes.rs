@@ -34,9 +34,10 @@ impl Grid {
     }
 }
 
-/// How many rows all nodes take in wide columns, and so how many are of use.
-pub fn rows_of_all(nodes: usize, width: usize) -> usize {
-    nodes.div_ceil((width / WIDE).max(1))
+/// How many rows all nodes take at most and at least: in wide columns and in narrow ones.
+pub fn rows_of_all(nodes: usize, width: usize) -> (usize, usize) {
+    let rows = |column: usize| nodes.div_ceil((width / column).max(1));
+    (rows(WIDE), rows(NARROW))
 }
 
 /// The lines of the table, as many as there are rows. Nodes follow each other downwards.

@@ -16,6 +16,8 @@ pub struct Needs {
     pub header: usize,
     pub jobs: usize,
     pub nodes: usize,
+    /// For nodes in columns as narrow as can be.
+    pub nodes_at_least: usize,
 }
 
 /// The most rows of each part, headings included. Events have what is left.
@@ -38,7 +40,8 @@ impl Rows {
         let kept = if height >= TALL { FEW_EVENTS.max(rest / 8) } else { 0 };
         let between = usize::from(height >= SPACIOUS);
         let free = rest - kept - 3 * between;
-        let jobs = with_heading(needs.jobs).min((free / 3).max(2)).min(free);
+        let spare = free.saturating_sub(with_heading(needs.nodes_at_least));
+        let jobs = with_heading(needs.jobs).min(spare.max(free / 3).max(2)).min(free);
         let nodes = with_heading(needs.nodes).min(free - jobs);
         Self { header, scene, jobs, nodes, between }
     }
