@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, BufWriter, IsTerminal as _, Stdout, stdout};
 use std::panic::{self, PanicHookInfo};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -54,6 +55,8 @@ impl Terminal {
 /// That the terminal is taken, and what was there before.
 struct Taken {
     hook: Arc<Hook>,
+    /// Given back twice, the cursor would jump to where it was at first, onto what has been printed since.
+    is_ours: Arc<AtomicBool>,
     /// What other threads had to say when they panicked: on the screen it would be lost.
     panics: Arc<Mutex<Vec<String>>>,
 }
@@ -61,7 +64,8 @@ struct Taken {
 impl Taken {
     fn take() -> io::Result<Self> {
         enable_raw_mode()?;
-        let taken = Self { hook: Arc::from(panic::take_hook()), panics: Arc::default() };
+        let is_ours = Arc::new(AtomicBool::new(true));
+        let taken = Self { hook: Arc::from(panic::take_hook()), is_ours, panics: Arc::default() };
         taken.hear_panics();
         execute!(stdout(), EnterAlternateScreen, Hide)?;
         Ok(taken)
@@ -69,10 +73,11 @@ impl Taken {
 
     /// Gives the terminal back before this thread says why it panics.
     fn hear_panics(&self) {
-        let (hook, panics, drawing) = (self.hook.clone(), self.panics.clone(), thread::current().id());
+        let (hook, is_ours, panics) = (self.hook.clone(), self.is_ours.clone(), self.panics.clone());
+        let drawing = thread::current().id();
         panic::set_hook(Box::new(move |info| {
             if thread::current().id() == drawing {
-                give_back();
+                give_back(&is_ours);
                 hook(info);
             } else {
                 panics.lock().unwrap_or_else(PoisonError::into_inner).push(info.to_string());
@@ -83,7 +88,7 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        give_back();
+        give_back(&self.is_ours);
         if !thread::panicking() {
             let hook = self.hook.clone();
             panic::set_hook(Box::new(move |info| hook(info)));
@@ -95,7 +100,54 @@ impl Drop for Taken {
 }
 
 /// What fails here fails because the terminal is gone, and with it the need for this.
-fn give_back() {
-    let _gone = execute!(stdout(), EndSynchronizedUpdate, LeaveAlternateScreen, Show);
-    let _gone = disable_raw_mode();
+fn give_back(is_ours: &AtomicBool) {
+    // Also the second time: a frame may have begun in between.
+    let _gone = execute!(stdout(), EndSynchronizedUpdate);
+    if is_ours.swap(false, Ordering::Relaxed) {
+        let _gone = execute!(stdout(), LeaveAlternateScreen, Show);
+        let _gone = disable_raw_mode();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+    use super::*;
+
+    /// Set where the test runs itself in a terminal.
+    const INSIDE: &str = "PREWARM_TEST_INSIDE";
+
+    #[test]
+    fn a_panic_is_told_on_a_terminal_that_has_been_given_back() {
+        if env::var_os(INSIDE).is_some() {
+            let mut terminal = Terminal::take().expect("a terminal");
+            let _never = terminal.draw(|_| panic!("the brush breaks"));
+        }
+        let screen = own_screen("a_panic_is_told_on_a_terminal_that_has_been_given_back");
+        assert!(screen.contents().contains("the brush breaks"), "{}", screen.contents());
+        assert!(!screen.alternate_screen() && !screen.hide_cursor());
+    }
+
+    /// What a terminal shows after a test has run in it.
+    fn own_screen(test: &str) -> vt100::Screen {
+        let pair = native_pty_system().openpty(PtySize::default()).expect("a pseudo-terminal");
+        let mut command = CommandBuilder::new(env::current_exe().expect("this program has a path"));
+        let path = format!("{}::{test}", module_path!().trim_start_matches("prewarm::"));
+        command.args(["--exact", &path, "--nocapture"]);
+        command.env(INSIDE, "yes");
+        command.env("RUST_BACKTRACE", "0");
+        let mut child = pair.slave.spawn_command(command).expect("it starts");
+        let mut reader = pair.master.try_clone_reader().expect("it can be read");
+        drop(pair.slave);
+        let mut written = Vec::new();
+        // The end of a pseudo-terminal is an error on Linux.
+        let _end = reader.read_to_end(&mut written);
+        child.wait().expect("it ends");
+        let mut parser = vt100::Parser::new(24, 80, 0);
+        parser.process(&written);
+        parser.screen().clone()
+    }
 }
