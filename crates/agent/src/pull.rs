@@ -25,6 +25,8 @@ const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// How often an attempt that somebody else's cancellation ended is repeated at once: on CRI-O, callers share a pull.
 const MAX_INTERRUPTIONS: u32 = 3;
+/// So many Secrets are named that have nothing for an image.
+const MAX_UNMATCHED: usize = 3;
 
 /// What every attempt needs.
 pub struct Tools {
@@ -131,10 +133,16 @@ fn failed(task: &Task, error: &CallError, found: &Found) -> Outcome {
         return Outcome::Interrupted("waits for the container runtime to come back".to_owned());
     }
     let class = error.class();
+    let mut problems = found.problems.clone();
+    if matches!(class, FailureClass::Unauthorized | FailureClass::NotFound) && found.credentials.is_empty() {
+        let registry = task.reference.registry();
+        let useless = found.unmatched.iter().take(MAX_UNMATCHED);
+        problems.extend(useless.map(|secret| format!("secret {secret} has no entry for {registry}")));
+    }
     Outcome::Failed(Failure {
         class,
         text: scrub(&error.to_string(), &found.credentials),
-        problems: found.problems.clone(),
+        problems,
         advice: advice(class, &task.reference),
         is_registry_overloaded: error.is_registry_overloaded(),
         is_final: class == FailureClass::InvalidReference,

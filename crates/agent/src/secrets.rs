@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 use kube::{Api, Client};
 use prewarm_api::kruise::SecretReference;
-use prewarm_api::names::SECRET_REFERENCES_ANNOTATION;
+use prewarm_api::names::{SECRET_REFERENCES_ANNOTATION, SECRET_SOURCE_ANNOTATION};
 use prewarm_api::reference_object::ObjectReference;
 use prewarm_credentials::source::fingerprint;
 use prewarm_credentials::{Beneficiary, CredentialRequest, CredentialSource, Found, Keyring};
@@ -88,6 +88,9 @@ impl CredentialSource for KubeSecrets {
                 secrets.iter().map(|secret| (secret.name.as_str(), secret.kind.as_str(), &secret.data));
             let (keyring, problems) = Keyring::from_secrets(parts);
             found.credentials = keyring.matching(&request.image);
+            if found.credentials.is_empty() && problems.is_empty() {
+                found.unmatched = secrets.into_iter().map(|secret| secret.origin).collect();
+            }
             found.problems.extend(problems);
             found
         }
@@ -119,6 +122,8 @@ fn key(job: &ObjectReference) -> Option<JobKey> {
 /// What a keyring needs of a Secret.
 struct Named {
     name: String,
+    /// What people know it by: a copy has the name of what it is a copy of.
+    origin: String,
     kind: String,
     data: std::collections::BTreeMap<String, Vec<u8>>,
 }
@@ -128,7 +133,10 @@ impl From<Secret> for Named {
         let (namespace, name) =
             (secret.metadata.namespace.unwrap_or_default(), secret.metadata.name.unwrap_or_default());
         let data = secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect();
-        Self { name: format!("{namespace}/{name}"), kind: secret.type_.unwrap_or_default(), data }
+        let source = secret.metadata.annotations.and_then(|mut all| all.remove(SECRET_SOURCE_ANNOTATION));
+        let name = format!("{namespace}/{name}");
+        let origin = source.unwrap_or_else(|| name.clone());
+        Self { name, origin, kind: secret.type_.unwrap_or_default(), data }
     }
 }
 

@@ -8,13 +8,11 @@ use anyhow::Context as _;
 use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use prewarm_testkit::ApiServer;
 use prewarm_testkit::figure::{Bar, Figures, median};
 use prewarm_testkit::measure::cpu_seconds;
+use prewarm_testkit::{ApiServer, install};
 use serde_json::{Map, Value, json};
 
-#[path = "../tests/real_admission/install.rs"]
-mod install;
 #[path = "../tests/real_admission/loosen.rs"]
 mod loosen;
 

@@ -1,5 +1,7 @@
 //! Label selectors with bounds: the fields of `metav1.LabelSelector`, whose own schema has no limits.
 
+pub mod text;
+
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -5,8 +5,6 @@
 mod corpus;
 #[path = "real_admission/definitions.rs"]
 mod definitions;
-#[path = "real_admission/install.rs"]
-mod install;
 #[path = "real_admission/judge.rs"]
 mod judge;
 #[path = "real_admission/loosen.rs"]

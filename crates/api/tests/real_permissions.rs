@@ -2,8 +2,6 @@
 
 #[path = "real_permissions/cluster.rs"]
 mod cluster;
-#[path = "real_admission/install.rs"]
-mod install;
 #[path = "real_permissions/policy.rs"]
 mod policy;
 #[path = "real_permissions/roles.rs"]

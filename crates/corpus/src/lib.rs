@@ -2,9 +2,10 @@
 //!
 //! Three judges get every case and must agree: `prewarm_api::validate`, the embedded API and a real
 //! kube-apiserver with the generated definitions. The files are in `cases/`, one folder per kind; `README.md`
-//! there says how they are written. This crate only reads them: it knows no judge.
+//! there says how they are written. The manifests of the guide are cases, too. This crate only reads them: it knows no judge.
 
 mod file;
+mod guide;
 
 use std::path::{Path, PathBuf};
 
@@ -76,6 +77,7 @@ pub fn load() -> Result<Vec<Case>> {
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
         cases.extend(file::parse(&name, &text).with_context(|| format!("cannot use {name}"))?);
     }
+    cases.extend(guide::load()?);
     Ok(cases)
 }
 

@@ -51,6 +51,8 @@ pub struct Found {
     pub credentials: Vec<Credential>,
     /// Sentences for people, without any credential in them: what was missing, malformed or failed.
     pub problems: Vec<String>,
+    /// The names of what was read and has nothing for the image, for people who wonder why they are refused.
+    pub unmatched: Vec<String>,
     /// Changes when the contents behind the answer change. It means something only within this process: see
     /// [`fingerprint`].
     pub fingerprint: u64,
@@ -95,6 +97,7 @@ fn join(answers: Vec<Found>) -> Found {
     for found in answers {
         joined.credentials.extend(found.credentials);
         joined.problems.extend(found.problems);
+        joined.unmatched.extend(found.unmatched);
     }
     keep_first(&mut joined.credentials);
     joined

@@ -1,8 +1,5 @@
 //! The corpus of admission cases, judged by the embedded server through the same questions as the real one.
 
-#[path = "../../api/tests/real_admission/install.rs"]
-#[allow(dead_code, reason = "the embedded server installs definitions without a request")]
-mod install;
 #[path = "../../api/tests/real_admission/judge.rs"]
 #[allow(dead_code, reason = "some questions are asked of the real server only")]
 mod judge;

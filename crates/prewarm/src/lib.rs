@@ -4,15 +4,25 @@
 
 pub mod agent;
 pub mod answer;
+pub mod completion;
 pub mod controller;
 pub mod crds;
 pub mod demo;
+pub mod explain;
+pub mod images;
+mod jobs;
 pub mod lint;
+pub mod nodes;
 mod operation;
+pub mod pull;
+mod reach;
+mod show;
+pub mod status;
 pub mod version;
 pub mod yaml;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context as _;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use self::answer::Answer;
 
@@ -22,7 +32,7 @@ use self::answer::Answer;
 #[command(after_help = "\
 Exit codes:
   0  everything is fine
-  1  the command did its work and found mistakes
+  1  the command did its work and found mistakes, such as nodes that failed
   2  wrong usage, or something could not be read")]
 pub struct Cli {
     #[command(subcommand)]
@@ -31,11 +41,17 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Agent(Box<agent::Args>),
-    Controller(Box<controller::Args>),
-    Crds(crds::Args),
+    Pull(Box<pull::Args>),
+    Status(Box<status::Args>),
+    Explain(Box<explain::Args>),
+    Nodes(Box<nodes::Args>),
+    Images(Box<images::Args>),
     Lint(lint::Args),
+    Crds(crds::Args),
     Demo(demo::Args),
+    Controller(Box<controller::Args>),
+    Agent(Box<agent::Args>),
+    Completion(completion::Args),
     /// Print the version
     Version,
 }
@@ -48,6 +64,30 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Crds(args) => crds::run(args),
         Command::Lint(args) => Ok(lint::run(args)),
         Command::Demo(args) => demo::run(args),
+        Command::Pull(args) => wait_for(pull::run(args)),
+        Command::Status(args) => wait_for(status::run(args)),
+        Command::Explain(args) => wait_for(explain::run(args)),
+        Command::Nodes(args) => wait_for(nodes::run(args)),
+        Command::Images(args) => wait_for(images::run(args)),
+        Command::Completion(args) => completion::run(args),
         Command::Version => Ok(version::run()),
     }
+}
+
+/// Runs a command that asks a cluster. One thread is enough for it.
+fn wait_for(command: impl Future<Output = anyhow::Result<Answer>>) -> anyhow::Result<Answer> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting up")?
+        .block_on(command)
+}
+
+/// The command line as it is called: as a plugin of kubectl, its help says so.
+pub fn command_line() -> clap::Command {
+    let program = std::env::args_os().next().map(std::path::PathBuf::from);
+    let is_plugin =
+        program.as_ref().and_then(|path| path.file_stem()).is_some_and(|name| name == "kubectl-prewarm");
+    let command = Cli::command();
+    if is_plugin { command.bin_name("kubectl prewarm") } else { command }
 }

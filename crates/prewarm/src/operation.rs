@@ -2,31 +2,30 @@
 //! answers to probes.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use prewarm_process::http::{self, Answers};
 use prewarm_process::log;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::reach::Reach;
+
 /// Flags that every long-running command has.
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Operation")]
 pub struct Operation {
-    /// The cluster's kubeconfig; otherwise KUBECONFIG, the pod's service account, or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
     /// How the log is written: human or json
     #[arg(long, env = "PREWARM_LOG_FORMAT", value_name = "FORMAT", default_value = "human")]
     log_format: log::Format,
     /// What is logged: error, warn, info, debug, trace, or filters such as `info,kube=debug`
     #[arg(long, env = "PREWARM_LOG", value_name = "LEVEL", default_value = "info")]
     log_level: String,
+    #[command(flatten)]
+    reach: Reach,
 }
 
 impl Operation {
@@ -37,19 +36,8 @@ impl Operation {
 
     /// A client of the cluster that the flags or the surroundings name.
     pub async fn client(&self) -> anyhow::Result<Client> {
-        Client::try_from(self.config().await?).context("building the client of the cluster")
-    }
-
-    async fn config(&self) -> anyhow::Result<kube::Config> {
-        let Some(path) = &self.kubeconfig else {
-            return kube::Config::infer().await.context(
-                "finding the cluster: run in a pod with a service account, set KUBECONFIG, or give --kubeconfig",
-            );
-        };
-        let file = Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
-        kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-            .await
-            .with_context(|| format!("using {}", path.display()))
+        let (config, _) = self.reach.config().await?;
+        Client::try_from(config).context("building the client of the cluster")
     }
 }
 

@@ -42,6 +42,11 @@ fn the_help_reads_like_kubectls() {
         &["crds", "--help"],
         &["controller", "--help"],
         &["demo", "--help"],
+        &["pull", "--help"],
+        &["status", "--help"],
+        &["explain", "--help"],
+        &["nodes", "--help"],
+        &["images", "--help"],
     ] {
         // Values of variables would show, and a pod has some of them.
         let mut help = Command::new(env!("CARGO_BIN_EXE_prewarm"));

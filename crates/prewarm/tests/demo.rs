@@ -89,6 +89,13 @@ struct Running {
     kubeconfig: String,
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that fails must not leave it running; one that has ended cannot be killed, which is fine.
+        let _ = self.child.kill();
+    }
+}
+
 /// Starts a demo, and waits for the line that names its kubeconfig.
 fn start(arguments: &[&str]) -> Running {
     let mut command = demo(arguments);
@@ -149,4 +156,52 @@ fn a_demo_that_is_interrupted_while_it_starts_leaves_nothing_behind_either() {
     kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
     assert!(is_empty(), "something is left in {}", directory.path().display());
+}
+
+/// Runs another command against a running demo; what it says on both streams, and its exit code.
+fn ask(running: &Running, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_prewarm"));
+    let output = command.args(arguments).args(["--kubeconfig", &running.kubeconfig]).output();
+    let output = output.expect("the program starts");
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+#[test]
+fn every_command_works_on_a_running_demo() {
+    let arguments = ["--ci", "--forever", "--nodes", "2", "--speed", "4", "--scenario", "everywhere"];
+    let mut running = start(&arguments);
+    until(&mut running.lines, "until Ctrl-C");
+    let image = "registry.demo/shop/web:1.0";
+
+    let (stdout, stderr, code) = ask(&running, &["pull", image, "--name", "again", "--wait"]);
+    assert_eq!((stdout.lines().last(), code), (Some(format!("{image} is on 2 nodes").as_str()), Some(0)));
+    assert!(stderr.contains(&format!("{image}: 2/2 nodes")), "{stderr}");
+
+    let wrong = "registry.demo/shop/web:9.9";
+    let (stdout, stderr, code) = ask(&running, &["pull", image, wrong, "--wait", "--name", "both"]);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("NotFound") && stdout.contains("and its tag exist in registry.demo"), "{stdout}");
+    assert!(stderr.ends_with("error: 2 of 4 pulls failed\n"), "{stderr}");
+
+    let waiting = ["pull", "registry.demo/shop/web:8.8", "--parallelism", "0", "--wait", "--timeout", "3s"];
+    let (_, stderr, code) = ask(&running, &waiting);
+    assert!(stderr.contains("the time is up and 2 of 2 nodes do not have the image"), "{stderr}");
+    assert_eq!(code, Some(1));
+
+    let nowhere = ["pull", image, "--node", "nobody", "--wait"];
+    let (_, stderr, code) = ask(&running, &nowhere);
+    assert!(stderr.contains("nobody") && code == Some(1), "{stderr}");
+
+    let (stdout, _, code) = ask(&running, &["status", "both"]);
+    assert!(stdout.contains("imagelistpulljob/both   Failed   2/4"), "{stdout}");
+    assert!(stdout.contains("both: 2 nodes failed (NotFound): cannot pull"), "{stdout}");
+    assert_eq!(code, Some(1));
+    let (stdout, _, code) = ask(&running, &["explain", "web"]);
+    assert_eq!(stdout.matches("the image is present since ").count(), 2, "{stdout}");
+    assert_eq!(code, Some(0));
+    let (stdout, _, _) = ask(&running, &["nodes"]);
+    assert!(stdout.contains("node-01") && stdout.contains(" MiB "), "{stdout}");
+    let (stdout, _, code) = ask(&running, &["images", image]);
+    assert_eq!(code, Some(0), "{stdout}");
+    assert_eq!(interrupt(running), Some(0));
 }

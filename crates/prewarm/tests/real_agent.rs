@@ -14,8 +14,6 @@ mod disk;
 mod eviction;
 #[path = "real_agent/faults.rs"]
 mod faults;
-#[path = "../../api/tests/real_admission/install.rs"]
-mod install;
 #[path = "real_agent/kills.rs"]
 mod kills;
 #[path = "real_agent/life.rs"]

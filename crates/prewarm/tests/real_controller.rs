@@ -9,8 +9,6 @@ mod cluster;
 #[path = "real_agent/desk.rs"]
 #[expect(dead_code, reason = "shared with the tests of the agent, which need more of it")]
 mod desk;
-#[path = "../../api/tests/real_admission/install.rs"]
-mod install;
 #[path = "real_controller/jobs.rs"]
 mod jobs;
 #[path = "real_controller/lists.rs"]

@@ -9,6 +9,7 @@ pub mod api_server;
 pub mod binary;
 pub mod faulty;
 pub mod figure;
+pub mod install;
 pub mod measure;
 pub mod node;
 pub mod process;

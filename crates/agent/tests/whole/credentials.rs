@@ -83,6 +83,17 @@ async fn a_missing_secret_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_secret_for_another_registry_is_named_with_the_registry_it_lacks() {
+    let mut node = private(&["other"]).await;
+    node.secret("other", &docker_config("elsewhere.example", "robot", "hunter2")).await;
+    node.start();
+    assert_eq!(node.settled(1).await.failed, 1);
+    let message = node.tag(NAME, "1").await.message.unwrap();
+    let wanted = "credentials: secret kruise-daemon-config/other has no entry for reg.example; give a pull";
+    assert!(message.contains(wanted) && !message.contains("hunter2"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_malformed_secret_is_named_and_hides_no_good_one() {
     let mut node = private(&["broken", "good"]).await;
     node.raw_secret("broken", b"{ \"auths\": hunter2-broken").await;

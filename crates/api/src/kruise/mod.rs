@@ -38,3 +38,5 @@ pub const GROUP: &str = "apps.kruise.io";
 pub const API_VERSION: &str = "apps.kruise.io/v1beta1";
 /// The kind of an ImagePullJob, as references to it have it.
 pub const IMAGE_PULL_JOB: &str = "ImagePullJob";
+/// The kind of the jobs for several images.
+pub const IMAGE_LIST_PULL_JOB: &str = "ImageListPullJob";

@@ -9,8 +9,8 @@ use prewarm_bed::programs;
 use prewarm_testkit::ApiServer;
 use serde_json::{Value, json};
 
-use super::install;
 use super::judge::{Answer, Judge};
+use prewarm_testkit::install;
 
 fn definitions_folder() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds").display().to_string()

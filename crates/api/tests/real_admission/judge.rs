@@ -37,7 +37,7 @@ pub struct Judge {
 impl Judge {
     /// Installs our definitions first.
     pub async fn new(server: &ApiServer) -> anyhow::Result<Self> {
-        super::install::definitions(&server.client()?, prewarm_api::crd::all()).await?;
+        prewarm_testkit::install::definitions(&server.client()?, prewarm_api::crd::all()).await?;
         Self::of(server).await
     }
 

@@ -7,9 +7,9 @@ use prewarm_corpus::{Case, Verdict};
 use prewarm_testkit::{ApiServer, wait};
 use serde_json::{Value, json};
 
-use super::install;
 use super::judge::{Answer, Judge};
 use super::loosen::without_rules;
+use prewarm_testkit::install;
 
 /// Why a refused object of the corpus cannot be among those that are already stored.
 fn cannot_be_stored(case: &Case) -> Option<&'static str> {

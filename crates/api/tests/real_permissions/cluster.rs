@@ -14,7 +14,7 @@ use prewarm_api::{crd, kruise::NodeImage};
 use prewarm_testkit::{ApiServer, wait};
 use serde_json::{Value, json};
 
-use crate::install;
+use prewarm_testkit::install;
 
 /// Starts a server and applies the definitions, the roles, the policy and the programs.
 pub async fn start() -> anyhow::Result<ApiServer> {

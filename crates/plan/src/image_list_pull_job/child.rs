@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use prewarm_api::kruise::{
-    API_VERSION, CompletionPolicy, ImageListPullJob, ImageListPullJobSpec, ImagePullJob, ImagePullJobSpec,
-    SandboxConfig,
+    API_VERSION, CompletionPolicy, IMAGE_LIST_PULL_JOB, ImageListPullJob, ImageListPullJobSpec, ImagePullJob,
+    ImagePullJobSpec, SandboxConfig,
 };
 use prewarm_api::names::{DELETION_PROTECTION_FINALIZER, REVISION_HASH_LABEL};
 
@@ -107,7 +107,7 @@ fn suffix(mut hash: u32) -> String {
 pub(super) fn make(list: &ImageListPullJob, image: &str, name: String, revision: &str) -> ImagePullJob {
     let owner = OwnerReference {
         api_version: API_VERSION.to_owned(),
-        kind: "ImageListPullJob".to_owned(),
+        kind: IMAGE_LIST_PULL_JOB.to_owned(),
         name: list.metadata.name.clone().unwrap_or_default(),
         uid: list.metadata.uid.clone().unwrap_or_default(),
         controller: Some(true),

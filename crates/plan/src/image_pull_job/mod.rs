@@ -1,7 +1,7 @@
 //! What one ImagePullJob does next: whom it grants, what it reports, when it ends.
 //!
 //! `standing` settles where each node is, `roll` keeps the counts by difference, `queue` the order of those that wait,
-//! `status` the words for people.
+//! `status` the words for people; `explain` and `estimate` say why and how long still to whoever asks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,8 @@ use crate::ledger::node::Want;
 use crate::node_image::earliest;
 use crate::selection::parallelism;
 
+pub mod estimate;
+pub mod explain;
 pub mod queue;
 pub mod roll;
 pub mod standing;

@@ -228,6 +228,11 @@ impl Roll {
         self.standings.get(node).is_some_and(|standing| standing.is_member)
     }
 
+    /// Where each node is, in no order.
+    pub fn standings(&self) -> impl Iterator<Item = (&Arc<str>, &Standing)> {
+        self.standings.iter()
+    }
+
     /// The nodes that the roll knows.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<str>> {
         self.standings.keys()

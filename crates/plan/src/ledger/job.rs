@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{API_VERSION, IMAGE_PULL_JOB, ImagePullJob, SecretReference};
+use prewarm_api::kruise::{API_VERSION, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, ImagePullJob, SecretReference};
 use prewarm_api::reference::ImageRef;
 use prewarm_api::reference_object::ObjectReference;
 
@@ -117,7 +117,7 @@ impl Job {
     /// The UID of the ImageListPullJob that made it.
     pub fn list_uid(&self) -> Option<&str> {
         let owners = self.object.metadata.owner_references.as_deref().unwrap_or_default();
-        let list = owners.iter().find(|owner| owner.kind == "ImageListPullJob");
+        let list = owners.iter().find(|owner| owner.kind == IMAGE_LIST_PULL_JOB);
         list.map(|owner| owner.uid.as_str())
     }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 
+use crate::image_pull_job::explain::{Why, explain, told_hold};
 use crate::node::task::Key;
 use crate::secret::{Copy, JobKey, SourceKey};
 
@@ -185,6 +186,13 @@ impl Ledger {
     /// How many nodes the passes over a job have looked at so far.
     pub fn visits(&self, key: &JobKey) -> Option<u64> {
         Some(self.jobs.get(self.job_uids.get(key)?)?.roll.as_ref()?.visits())
+    }
+
+    /// Why each node of an unfinished job is where it is. `None` if the job is over or not known.
+    pub fn explain(&self, key: &JobKey, now: Timestamp) -> Option<BTreeMap<Arc<str>, Why>> {
+        let job = self.jobs.get(self.job_uids.get(key)?)?;
+        let mut roll = job.roll.clone()?;
+        Some(explain(&job.object, told_hold(&job.object).as_ref(), &mut roll, now))
     }
 
     /// How much the ledger holds. It counts everything, so it is for those who ask, not for every turn.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{API_VERSION, ImageListPullJob, ImagePullJob};
+use prewarm_api::kruise::{API_VERSION, IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob};
 use prewarm_api::names::REVISION_HASH_LABEL;
 use prewarm_api::names::event::{CREATED_CHILDREN, DELETED_CHILDREN};
 use prewarm_api::reference_object::ObjectReference;
@@ -134,7 +134,7 @@ fn set_label(list: &ImageListPullJob, label: &str) -> Vec<Value> {
 pub(super) fn reference(list: &ImageListPullJob) -> ObjectReference {
     ObjectReference {
         api_version: Some(API_VERSION.to_owned()),
-        kind: Some("ImageListPullJob".to_owned()),
+        kind: Some(IMAGE_LIST_PULL_JOB.to_owned()),
         namespace: list.metadata.namespace.clone(),
         name: list.metadata.name.clone(),
         uid: list.metadata.uid.clone(),

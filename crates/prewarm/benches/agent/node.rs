@@ -9,12 +9,13 @@ use anyhow::{Context as _, ensure};
 use futures::{Stream, StreamExt as _};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use prewarm_api::crd;
 use prewarm_api::kruise::NodeImage;
 use prewarm_api::reference::ImageRef;
 use prewarm_testkit::image::{Image, Layer};
 use prewarm_testkit::node::Cri;
 use prewarm_testkit::process::Process;
-use prewarm_testkit::{ApiServer, Registry};
+use prewarm_testkit::{ApiServer, Registry, install};
 use serde_json::{Value, json};
 
 /// Longer than the benchmark takes.
@@ -41,23 +42,7 @@ pub struct Node {
 impl Node {
     pub async fn prepare(tiny_images: usize) -> anyhow::Result<Self> {
         let (server, registry) = tokio::try_join!(ApiServer::start(), Registry::start())?;
-        let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
-        server
-            .kubectl(
-                ["apply", "--server-side", "--filename"]
-                    .map(Into::into)
-                    .into_iter()
-                    .chain([definitions.into_os_string()]),
-            )
-            .await?;
-        server
-            .kubectl([
-                "wait",
-                "--for=condition=Established",
-                "crd/nodeimages.apps.kruise.io",
-                "--timeout=60s",
-            ])
-            .await?;
+        install::definitions(&server.client()?, crd::all()).await?;
         super::push_all(&registry, tiny_images).await?;
         let node = prewarm_testkit::Node::start(&registry).await?;
         let api = Api::<NodeImage>::all(server.client()?);

@@ -1,7 +1,6 @@
 //! The cluster under the benchmark: an API server of either kind, the objects in it, and who runs on it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +12,14 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
+use prewarm_api::crd;
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::MachineClock;
 use prewarm_controller::config::Config;
 use prewarm_controller::lease::Term;
 use prewarm_controller::{Controller, lead};
 use prewarm_embedded::{Options, Server, TokioClock};
-use prewarm_testkit::ApiServer;
+use prewarm_testkit::{ApiServer, install};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -69,11 +69,8 @@ impl Cluster {
 
     pub async fn real(nodes: usize) -> anyhow::Result<Self> {
         let server = ApiServer::start().await?;
-        let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
-        let apply = ["apply", "--server-side", "--filename"].map(Into::into);
-        server.kubectl(apply.into_iter().chain([definitions.into_os_string()])).await?;
-        server.kubectl(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).await?;
         let client = server.client()?;
+        install::definitions(&client, crd::all()).await?;
         Self::fill(Place::Real(Box::new(server)), client, nodes).await
     }
 

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, node_images};
 use crate::desk::{Desk, find};
-use crate::install;
 use crate::loosen::without_rules;
 use crate::program::Agent;
+use prewarm_testkit::install;
 
 const GOOD: &str = "registry.example/bad/web";
 const FAR: &str = "2999-12-31T23:59:59Z";

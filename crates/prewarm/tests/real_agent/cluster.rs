@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::desk::Desk;
-use crate::install;
+use prewarm_testkit::install;
 
 /// An API server and a registry. Each test brings nodes of its own.
 pub struct Cluster {

@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::cluster::Cluster;
-use crate::install;
 use crate::program::{Agent, as_nobody, binary};
+use prewarm_testkit::install;
 
 /// How many nodes there are.
 pub const NODES: i32 = 3;

@@ -1,11 +1,12 @@
 //! Puts definitions on a server and waits until it serves them.
 
+use ::http::Request;
 use anyhow::Context as _;
-use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
-use prewarm_testkit::wait;
+
+use crate::wait;
 
 /// Applies the definitions; those that are already there are brought up to date.
 pub async fn definitions(client: &Client, crds: &[CustomResourceDefinition]) -> anyhow::Result<()> {

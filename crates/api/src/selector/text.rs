@@ -1,13 +1,14 @@
-//! Label selectors, read in the steps and refused in the words of a real server.
+//! Label selectors as people type them (`app=web,tier!=test,zone in (a, b)`), read in the steps and refused in the words
+//! of a real server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-use prewarm_api::schema::matches;
-use prewarm_api::selector::{LABEL_KEY_PATTERN, LABEL_VALUE_PATTERN};
-
-use crate::store::Stored;
+use super::{
+    LABEL_KEY_PATTERN, LABEL_VALUE_PATTERN, LabelSelector, LabelSelectorRequirement, SelectorOperator,
+};
+use crate::schema::matches;
 
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 const NAME_SENTENCE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
@@ -20,18 +21,25 @@ const VALUE_SENTENCE: &str = "a valid label must be an empty string or consist o
 
 /// What one part of a selector asks of an object's labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Requirement {
+pub enum Requirement {
+    /// The label has one of these values.
     In(String, BTreeSet<String>),
+    /// The label has none of these values, or is not there.
     NotIn(String, BTreeSet<String>),
+    /// The label is there.
     Exists(String),
+    /// The label is not there.
     DoesNotExist(String),
+    /// The label is a number above this one.
     GreaterThan(String, i64),
+    /// The label is a number below this one.
     LessThan(String, i64),
 }
 
 impl Requirement {
-    pub(super) fn holds(&self, object: &Stored) -> bool {
-        let label = |key: &str| object.labels.get(key);
+    /// Whether labels are as asked.
+    pub fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let label = |key: &str| labels.get(key);
         let number = |key: &str| label(key).and_then(|value| value.parse::<i64>().ok());
         match self {
             Self::In(key, values) => label(key).is_some_and(|value| values.contains(value)),
@@ -44,8 +52,38 @@ impl Requirement {
     }
 }
 
+impl LabelSelector {
+    /// Reads a selector as an object has it. Comparisons of numbers have no place there.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut labels, mut expressions) = (BTreeMap::new(), Vec::new());
+        for requirement in parse(text)? {
+            let (key, operator, values) = match requirement {
+                Requirement::In(key, values) if values.len() == 1 && !labels.contains_key(&key) => {
+                    labels.extend(values.into_iter().map(|value| (key.clone(), value)));
+                    continue;
+                }
+                Requirement::In(key, values) => (key, SelectorOperator::In, Some(values)),
+                Requirement::NotIn(key, values) => (key, SelectorOperator::NotIn, Some(values)),
+                Requirement::Exists(key) => (key, SelectorOperator::Exists, None),
+                Requirement::DoesNotExist(key) => (key, SelectorOperator::DoesNotExist, None),
+                Requirement::GreaterThan(key, _) | Requirement::LessThan(key, _) => {
+                    return Err(format!(
+                        "{key} is compared as a number, which objects cannot; list the values"
+                    ));
+                }
+            };
+            let values = values.map(|values| values.into_iter().collect());
+            expressions.push(LabelSelectorRequirement { key, operator, values });
+        }
+        Ok(Self {
+            match_labels: (!labels.is_empty()).then_some(labels),
+            match_expressions: (!expressions.is_empty()).then_some(expressions),
+        })
+    }
+}
+
 /// Reads a selector, or says what is wrong with it.
-pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
+pub fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     let mut tokens = Tokens(scan(text).into_iter().peekable());
     let mut requirements = Vec::new();
     loop {
@@ -218,4 +256,42 @@ fn number(key: &str, text: String) -> Result<i64, String> {
         format!("values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")
     })?;
     checked(key, [text].into()).map(|_| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_without_a_value_count_as_the_empty_value() {
+        for (text, wanted) in [("()", vec![""]), ("(,)", vec![""]), ("(1,,2)", vec!["", "1", "2"])] {
+            let parsed = parse(&format!("n in {text}")).unwrap();
+            let wanted = wanted.into_iter().map(str::to_owned).collect();
+            assert_eq!(parsed, [Requirement::In("n".to_owned(), wanted)], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_typed_selector_becomes_that_of_an_object() {
+        let selector =
+            LabelSelector::parse("pool=big,zone in (b, a),!spot,tier!=test,gpu,pool=small").unwrap();
+        let expected = serde_json::json!({
+            "matchLabels": {"pool": "big"},
+            "matchExpressions": [
+                {"key": "zone", "operator": "In", "values": ["a", "b"]},
+                {"key": "spot", "operator": "DoesNotExist"},
+                {"key": "tier", "operator": "NotIn", "values": ["test"]},
+                {"key": "gpu", "operator": "Exists"},
+                {"key": "pool", "operator": "In", "values": ["small"]},
+            ],
+        });
+        assert_eq!(serde_json::to_value(selector).unwrap(), expected);
+        assert_eq!(LabelSelector::parse("").unwrap(), LabelSelector::default());
+    }
+
+    #[test]
+    fn what_an_object_cannot_say_is_refused() {
+        assert!(LabelSelector::parse("cores>8").unwrap_err().contains("compared as a number"));
+        assert!(LabelSelector::parse("pool in big").unwrap_err().contains("expected: '('"));
+    }
 }

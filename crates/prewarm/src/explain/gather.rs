@@ -1,0 +1,89 @@
+//! Reads what the controller knows of a job: the job, its list, all nodes, and the pods that it selects by.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_controller::{SlimNode, SlimPod};
+use prewarm_plan::ledger::{Ledger, Settings};
+
+use crate::jobs::{Job, JobName, Jobs};
+use crate::reach::{Changes, Cluster, Feed, Narrow};
+
+/// What an explanation is made of.
+pub struct World {
+    /// The jobs that pull: one, or those of a list.
+    pub jobs: Vec<Arc<ImagePullJob>>,
+    /// The NodeImages by name.
+    pub images: BTreeMap<String, Arc<NodeImage>>,
+    /// The names of all nodes.
+    pub nodes: Vec<String>,
+    /// What the controller would know.
+    pub ledger: Ledger,
+}
+
+/// Everything that is read, each kind with one list.
+pub struct Source {
+    jobs: Jobs,
+    images: Feed<NodeImage>,
+    nodes: Feed<SlimNode>,
+    /// The pods of the namespaces whose jobs select by pods.
+    pods: BTreeMap<String, Feed<SlimPod>>,
+}
+
+impl Source {
+    /// Reads it, and follows it if changes are wanted.
+    pub async fn read(
+        cluster: &Cluster,
+        namespace: Option<&str>,
+        name: &JobName,
+        mut changes: Option<&mut Changes>,
+    ) -> anyhow::Result<Self> {
+        let (all, client) = (Narrow::default(), &cluster.client);
+        let jobs = Jobs::read(cluster, namespace, changes.as_deref_mut()).await?;
+        let images = cluster.feed(Api::all(client.clone()), &all, changes.as_deref_mut()).await?;
+        let nodes = cluster.feed(Api::all(client.clone()), &all, changes.as_deref_mut()).await?;
+        let by_pods = parts(&jobs, name)?.into_iter().filter(|job| job.spec.pod_selector.is_some());
+        let namespaces: BTreeSet<String> = by_pods.filter_map(|job| job.metadata.namespace.clone()).collect();
+        let mut pods = BTreeMap::new();
+        for namespace in namespaces {
+            let feed = cluster.feed(cluster.api(Some(&namespace)), &all, changes.as_deref_mut()).await?;
+            pods.insert(namespace, feed);
+        }
+        Ok(Self { jobs, images, nodes, pods })
+    }
+
+    /// What the controller would know of the job.
+    pub fn world(&self, name: &JobName) -> anyhow::Result<World> {
+        let (mut ledger, now) = (Ledger::new(Settings::default()), jiff::Timestamp::now());
+        let (jobs, images) = (parts(&self.jobs, name)?, self.images.objects());
+        let nodes = self.nodes.objects().into_iter().map(|node| Node::from((*node).clone()));
+        let nodes: Vec<Node> = nodes.collect();
+        let names = nodes.iter().filter_map(|node| node.metadata.name.clone()).collect();
+        for node in nodes {
+            ledger.hear_node(node);
+        }
+        for image in &images {
+            ledger.hear_node_image((**image).clone(), now);
+        }
+        for (namespace, pods) in &self.pods {
+            for pod in pods.objects() {
+                let (namespace, name, facts) = (*pod).clone().into_facts();
+                ledger.hear_pod(&namespace, &name, Some(facts));
+            }
+            ledger.sync_pods(namespace);
+        }
+        for job in &jobs {
+            ledger.hear_job((**job).clone());
+        }
+        let by_name = |image: Arc<NodeImage>| Some((image.metadata.name.clone()?, image));
+        Ok(World { jobs, images: images.into_iter().filter_map(by_name).collect(), nodes: names, ledger })
+    }
+}
+
+fn parts(jobs: &Jobs, name: &JobName) -> anyhow::Result<Vec<Arc<ImagePullJob>>> {
+    let found = jobs.named(std::slice::from_ref(name))?;
+    Ok(found.iter().flat_map(Job::parts).cloned().collect())
+}

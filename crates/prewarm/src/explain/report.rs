@@ -1,0 +1,171 @@
+//! Every node of a job with its state and the reason.
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{ImagePullJob, ImageTagStatus, PullPhase};
+use prewarm_api::reference::ImageRef;
+use prewarm_plan::image_pull_job::explain::Why;
+use prewarm_plan::image_pull_job::is_finished;
+use prewarm_plan::secret::JobKey;
+use serde::Serialize;
+
+use super::gather::World;
+use super::words::{State, over, sentence};
+use crate::jobs::status_of;
+use crate::show::{self, Cell, Column, Look, counted, table};
+
+const COLUMNS: [Column; 3] = [Column::new("NODE"), Column::new("STATE"), Column::new("WHY")];
+
+/// The explanation of a job.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    items: Vec<Row>,
+    #[serde(skip)]
+    has_images: bool,
+    /// Pulls that have ended and that no NodeImage tells of any more.
+    #[serde(skip)]
+    forgotten: usize,
+}
+
+/// One node and one image.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    node: String,
+    image: String,
+    state: State,
+    why: String,
+}
+
+impl Report {
+    /// Explains all nodes of the jobs, or those with these names.
+    pub fn of(world: &World, only: &[String], now: Timestamp) -> Self {
+        let rows = world.jobs.iter().flat_map(|job| Explained { world, job, now }.rows(only));
+        let items: Vec<Row> = rows.collect();
+        let ended = world.jobs.iter().filter(|job| only.is_empty() && is_finished(job));
+        let ended = ended.filter_map(|job| job.status.as_ref());
+        let pulls: usize = ended.map(|status| usize::try_from(status.desired).unwrap_or_default()).sum();
+        let forgotten = pulls.saturating_sub(items.len());
+        Self { items, has_images: world.jobs.len() > 1, forgotten }
+    }
+
+    /// Whether some node has failed.
+    pub fn has_failed(&self) -> bool {
+        self.items.iter().any(|row| matches!(row.state, State::Failed | State::Unknown))
+    }
+
+    /// What is said beside the rows.
+    pub fn remark(&self) -> String {
+        match (self.forgotten, self.items.is_empty()) {
+            (0, true) => "The job has no node; check its selector.\n".to_owned(),
+            (0, false) => String::new(),
+            (count, _) => {
+                let pulls = counted(count, "more pull");
+                format!("The job is over; the nodes do not tell of {pulls} any more, which did not fail.\n")
+            }
+        }
+    }
+}
+
+impl show::Report for Report {
+    fn text(&self, look: Look) -> String {
+        let mut columns = COLUMNS.to_vec();
+        if self.has_images {
+            columns.insert(1, Column::new("IMAGE"));
+        }
+        let rows = self.items.iter().map(|row| {
+            let mut cells: Vec<Cell> = vec![row.node.clone().into()];
+            if self.has_images {
+                cells.push(row.image.clone().into());
+            }
+            cells.extend([Cell::toned(format!("{:?}", row.state), row.state.tone()), row.why.clone().into()]);
+            cells
+        });
+        table(&columns, rows, look)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.items.iter().map(|row| format!("node/{}", row.node)).collect()
+    }
+}
+
+/// One job that is being explained.
+struct Explained<'a> {
+    world: &'a World,
+    job: &'a ImagePullJob,
+    now: Timestamp,
+}
+
+impl Explained<'_> {
+    fn rows(&self, only: &[String]) -> Vec<Row> {
+        let mut rows = if is_finished(self.job) { self.finished() } else { self.unfinished() };
+        rows.extend(self.unknown());
+        if !only.is_empty() {
+            rows.retain(|row| only.contains(&row.node));
+            let missing = only.iter().filter(|name| !rows.iter().any(|row| row.node == **name));
+            let missing: Vec<Row> = missing.map(|name| self.outsider(name)).collect();
+            rows.extend(missing);
+        }
+        rows.sort_by(|one, other| one.node.cmp(&other.node));
+        rows
+    }
+
+    fn unfinished(&self) -> Vec<Row> {
+        let metadata = &self.job.metadata;
+        let key = JobKey {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        };
+        let explained = self.world.ledger.explain(&key, self.now).unwrap_or_default();
+        explained.into_iter().map(|(node, why)| self.row(&node, &why)).collect()
+    }
+
+    fn row(&self, node: &str, why: &Why) -> Row {
+        let (state, why) = sentence(why, self.told(node), self.now);
+        Row { node: node.to_owned(), image: self.job.spec.image.clone(), state, why }
+    }
+
+    /// A job that is over: what its nodes still tell, and the nodes that it lists as failed.
+    fn finished(&self) -> Vec<Row> {
+        let status = self.job.status.clone().unwrap_or_default();
+        let failed = status.failed_nodes.unwrap_or_default();
+        let told = self.world.images.keys().filter(|node| {
+            failed.contains(node) || self.told(node).is_some_and(|told| told.phase == PullPhase::Succeeded)
+        });
+        let rows = told.map(|node| {
+            let (state, why) = over(self.told(node), failed.contains(node), self.now);
+            Row { node: node.clone(), image: self.job.spec.image.clone(), state, why }
+        });
+        rows.collect()
+    }
+
+    /// Names in the selector that no node has.
+    fn unknown(&self) -> Vec<Row> {
+        let names = self.job.spec.selector.as_ref().and_then(|selector| selector.names.as_ref());
+        let unknown = names.into_iter().flatten().filter(|name| !self.world.images.contains_key(*name));
+        unknown.map(|name| self.outsider(name)).collect()
+    }
+
+    /// A node that the job has nothing to do with.
+    fn outsider(&self, name: &str) -> Row {
+        let is_node = self.world.nodes.iter().any(|node| node == name);
+        let (state, why) = match (is_node, self.world.images.contains_key(name)) {
+            (_, true) => (State::NotSelected, "the job's selector does not take this node".to_owned()),
+            (true, false) => (
+                State::Unknown,
+                "the node has no NodeImage yet; virtual nodes never get one, and others within seconds while the \
+                 controller runs"
+                    .to_owned(),
+            ),
+            (false, false) => {
+                let known = counted(self.world.nodes.len(), "node");
+                (State::Unknown, format!("there is no node of this name among {known}"))
+            }
+        };
+        Row { node: name.to_owned(), image: self.job.spec.image.clone(), state, why }
+    }
+
+    fn told(&self, node: &str) -> Option<&ImageTagStatus> {
+        let reference = ImageRef::parse(&self.job.spec.image).ok()?;
+        status_of(self.world.images.get(node)?, &reference)
+    }
+}

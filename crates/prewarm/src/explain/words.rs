@@ -1,0 +1,195 @@
+//! The sentence for each reason.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use prewarm_api::kruise::{ImageTagStatus, PullPhase};
+use prewarm_plan::image_pull_job::Hold;
+use prewarm_plan::image_pull_job::explain::{Wait, Why};
+use serde::Serialize;
+
+use crate::show::{Tone, ago, bytes, counted};
+
+/// A node in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum State {
+    /// It has the image.
+    Present,
+    /// It pulls.
+    Pulling,
+    /// It will be asked, or was asked and has not begun.
+    Waiting,
+    /// It was asked and does not answer.
+    Silent,
+    /// It could not pull.
+    Failed,
+    /// It had the image.
+    Lost,
+    /// The job does not take it.
+    NotSelected,
+    /// There is no such node, or nothing is known of it.
+    Unknown,
+}
+
+impl State {
+    /// Its colour.
+    pub fn tone(self) -> Tone {
+        match self {
+            Self::Present => Tone::Good,
+            Self::Pulling => Tone::Busy,
+            Self::Failed | Self::Silent | Self::Unknown => Tone::Bad,
+            Self::Waiting | Self::Lost | Self::NotSelected => Tone::Plain,
+        }
+    }
+}
+
+/// State and sentence of a node whose job is not over.
+pub fn sentence(why: &Why, told: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
+    match why {
+        Why::Present => (State::Present, present(told, now)),
+        Why::Lost(at) if *at > now => {
+            let since = told.and_then(|told| told.lost_at.as_ref()).map(|Time(at)| ago(*at, now));
+            let since = since.map(|since| format!(" {since} ago")).unwrap_or_default();
+            (
+                State::Lost,
+                format!(
+                    "the image was removed{since}, again and again; it is asked for again in {}",
+                    ago(now, *at)
+                ),
+            )
+        }
+        Why::Lost(_) => {
+            (State::Lost, "the image was removed; it is asked for again with the next place".to_owned())
+        }
+        Why::Telling => (State::Waiting, "is being told to pull".to_owned()),
+        Why::Unanswered(since) => unanswered(*since, now),
+        Why::Reported { has_started } => reported(*has_started, told, now),
+        Why::Failed => (State::Failed, failed(told)),
+        Why::Again => (
+            State::Waiting,
+            format!("is tried again, since the Secret is there by now; before: {}", failed(told)),
+        ),
+        Why::Waiting(wait) => (State::Waiting, waiting(wait)),
+        Why::Leaving => (
+            State::NotSelected,
+            "the job does not select it any more; what it pulls already goes on".to_owned(),
+        ),
+    }
+}
+
+/// State and sentence of a node whose job is over.
+pub fn over(told: Option<&ImageTagStatus>, has_failed: bool, now: Timestamp) -> (State, String) {
+    match told {
+        Some(told) if told.phase == PullPhase::Succeeded => (State::Present, present(Some(told), now)),
+        _ if has_failed => (State::Failed, failed(told)),
+        Some(told) => reported(told.start_time.is_some(), Some(told), now),
+        None => (State::Unknown, "the node tells nothing about the image any more".to_owned()),
+    }
+}
+
+fn present(told: Option<&ImageTagStatus>, now: Timestamp) -> String {
+    let end = told.and_then(|told| told.completion_time.as_ref());
+    end.map_or("the image is present".to_owned(), |Time(end)| {
+        format!("the image is present since {end} ({} ago)", ago(*end, now))
+    })
+}
+
+fn unanswered(since: Timestamp, now: Timestamp) -> (State, String) {
+    let time = ago(since, now);
+    if now.duration_since(since).as_secs() < ANSWER_SECONDS {
+        return (State::Waiting, format!("was told {time} ago, and has a moment to answer"));
+    }
+    (State::Silent, format!("has not answered for {time}; check that the agent runs there and is well"))
+}
+
+/// Agents answer within a second or so.
+const ANSWER_SECONDS: i64 = 10;
+
+fn reported(has_started: bool, told: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
+    let message = told.and_then(|told| told.message.clone()).filter(|message| !message.is_empty());
+    if !has_started || told.is_some_and(|told| told.phase == PullPhase::Waiting) {
+        let words = message.unwrap_or_else(|| "waits on the node for the pulls before it".to_owned());
+        return (State::Waiting, words);
+    }
+    let since = told.and_then(|told| told.start_time.as_ref()).map(|Time(start)| ago(*start, now));
+    let since = since.map(|since| format!(" for {since}")).unwrap_or_default();
+    let far = match told {
+        Some(told) if told.bytes_total.is_some() => {
+            format!("pulling{since}, {} of {}", bytes(told.bytes_done), bytes(told.bytes_total))
+        }
+        Some(told) if told.progress > 0 => format!("pulling{since}, {} %", told.progress),
+        _ => format!("pulling{since}"),
+    };
+    (State::Pulling, message.map_or(far.clone(), |message| format!("{far}; {message}")))
+}
+
+fn failed(told: Option<&ImageTagStatus>) -> String {
+    let message = told.and_then(|told| told.message.clone());
+    let message =
+        message.unwrap_or_else(|| "the reason is no longer told; look at the events of the job".to_owned());
+    match told.and_then(|told| told.failure_class) {
+        Some(class) => format!("{class:?}: {message}"),
+        None => message,
+    }
+}
+
+fn waiting(wait: &Wait) -> String {
+    match wait {
+        Wait::Held(Hold::Image) => "the job's image cannot be read; correct spec.image".to_owned(),
+        Wait::Held(Hold::Secrets(why)) => why.clone(),
+        Wait::Held(Hold::Siblings) => "the other jobs of the list are being made".to_owned(),
+        Wait::Paused => "the job is paused: parallelism is 0; raise it to go on".to_owned(),
+        Wait::Parallelism { limit, ahead } => {
+            let ahead = if *ahead == 0 {
+                "next in line".to_owned()
+            } else {
+                format!("{} ahead", counted(*ahead, "node"))
+            };
+            format!("parallelism {limit} reached, {ahead}")
+        }
+        Wait::Turn => "is told as soon as the controller looks; check that it runs if this lasts".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn words(why: &Why, told: Option<&ImageTagStatus>) -> String {
+        let (state, words) = sentence(why, told, at(1000));
+        format!("{state:?}: {words}")
+    }
+
+    #[test]
+    fn every_reason_has_its_sentence() {
+        let told = ImageTagStatus {
+            phase: PullPhase::Pulling,
+            start_time: Some(Time(at(980))),
+            bytes_done: Some(1 << 20),
+            bytes_total: Some(4 << 20),
+            ..ImageTagStatus::default()
+        };
+        let waits = [
+            Why::Waiting(Wait::Parallelism { limit: 10, ahead: 34 }),
+            Why::Waiting(Wait::Parallelism { limit: 1, ahead: 0 }),
+            Why::Waiting(Wait::Paused),
+            Why::Waiting(Wait::Turn),
+            Why::Waiting(Wait::Held(Hold::Image)),
+            Why::Unanswered(at(760)),
+            Why::Unanswered(at(999)),
+            Why::Reported { has_started: true },
+            Why::Reported { has_started: false },
+            Why::Lost(at(1600)),
+            Why::Lost(at(10)),
+            Why::Leaving,
+            Why::Telling,
+            Why::Again,
+            Why::Present,
+        ];
+        let lines: Vec<String> = waits.iter().map(|why| words(why, Some(&told))).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+}

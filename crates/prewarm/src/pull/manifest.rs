@@ -1,0 +1,85 @@
+//! The job that the flags ask for. Pure.
+
+use prewarm_api::kruise::{API_VERSION, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
+use prewarm_api::reference::ImageRef;
+use prewarm_api::selector::LabelSelector;
+use prewarm_api::validate::{Inspection, inspect};
+use serde_json::{Map, Value, json};
+
+use super::{Args, Policy};
+
+/// No name that is made from an image is longer: the server adds five letters, and lists name their jobs after them.
+const MOST_OF_NAME: usize = 40;
+
+/// The job as it would be written by hand, with nothing in it but what was asked.
+pub fn job(args: &Args) -> anyhow::Result<Value> {
+    let mut spec = Map::new();
+    let kind = match args.images.as_slice() {
+        [image] => {
+            spec.insert("image".to_owned(), json!(image));
+            IMAGE_PULL_JOB
+        }
+        images => {
+            spec.insert("images".to_owned(), json!(images));
+            IMAGE_LIST_PULL_JOB
+        }
+    };
+    spec.extend(choice_of_nodes(args)?);
+    spec.insert("parallelism".to_owned(), json!(args.parallelism));
+    if !args.secret.is_empty() {
+        spec.insert("pullSecrets".to_owned(), json!(args.secret));
+    }
+    if let Some(policy) = args.policy {
+        let policy = match policy {
+            Policy::Always => "Always",
+            Policy::IfNotPresent => "IfNotPresent",
+        };
+        spec.insert("imagePullPolicy".to_owned(), json!(policy));
+    }
+    let metadata = match &args.name {
+        Some(name) => json!({"name": name}),
+        None => json!({"generateName": format!("{}-", base_name(&args.images))}),
+    };
+    let object = json!({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
+    check(&object)?;
+    Ok(object)
+}
+
+fn choice_of_nodes(args: &Args) -> anyhow::Result<Option<(String, Value)>> {
+    let read = |flag: &str, text: &str| match LabelSelector::parse(text) {
+        Ok(selector) if selector == LabelSelector::default() => {
+            Err(anyhow::anyhow!("--{flag} is empty; leave it out to take every node"))
+        }
+        Ok(selector) => Ok(json!(selector)),
+        Err(error) => Err(anyhow::anyhow!("--{flag} {text:?}: {error}")),
+    };
+    Ok(match (args.node.as_slice(), &args.selector, &args.pods) {
+        ([], None, None) => None,
+        ([], Some(labels), _) => Some(("selector".to_owned(), read("selector", labels)?)),
+        ([], None, Some(labels)) => Some(("podSelector".to_owned(), read("pods", labels)?)),
+        (names, _, _) => Some(("selector".to_owned(), json!({"names": names}))),
+    })
+}
+
+/// The same rules as the cluster's, so that a mistake is told before anything is sent.
+fn check(object: &Value) -> anyhow::Result<()> {
+    let Inspection::Ours(violations) = inspect(object) else { return Ok(()) };
+    let Some(first) = violations.first() else { return Ok(()) };
+    anyhow::bail!("{}: {}", first.path, first.message)
+}
+
+/// A name that says which image it is about: the last part of its repository and its tag.
+fn base_name(images: &[String]) -> String {
+    let word = match images {
+        [image] => ImageRef::parse(image).map_or("pull".to_owned(), |reference| {
+            let last = reference.repository().rsplit('/').next().unwrap_or("pull").to_owned();
+            if reference.is_digest() { last } else { format!("{last}-{}", reference.tag()) }
+        }),
+        _ => "images".to_owned(),
+    };
+    let plain: String =
+        word.to_lowercase().chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '-' }).collect();
+    let cut: String = plain.chars().take(MOST_OF_NAME).collect();
+    let name = cut.trim_matches('-');
+    if name.is_empty() { "pull".to_owned() } else { name.to_owned() }
+}

@@ -1,0 +1,159 @@
+//! `prewarm pull`: makes a job for one image or a list, and waits for it if asked to.
+
+mod manifest;
+mod progress;
+mod wait;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args as ClapArgs, ValueEnum};
+use kube::api::{DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, ResourceExt as _};
+use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob};
+
+use crate::answer::{Answer, Exit};
+use crate::operation;
+use crate::reach::{Cluster, Reach, Request, Scope};
+use crate::show::{Format, Output, json, yaml};
+
+/// Put images on nodes
+///
+/// One image makes an ImagePullJob, several make an ImageListPullJob. Without --node, --selector or --pods it takes every
+/// node.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  prewarm pull registry.example/shop/web:1.0 --wait
+  prewarm pull nginx:1.29 redis:8 --selector pool=big --parallelism 20
+  prewarm pull registry.example/bank/ledger:3.2 --secret regcred -n bank
+  prewarm pull nginx:1.29 --name nginx --dry-run > job.yaml
+
+Exit codes:
+  0  the job was made; with --wait, every node has every image
+  1  with --wait: some node does not have an image, or the time was up
+  2  wrong usage, or the cluster did not take the job")]
+pub struct Args {
+    /// What to pull
+    #[arg(value_name = "IMAGE", required = true)]
+    pub images: Vec<String>,
+    /// On this node; may be given more than once
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Nodes",
+          conflicts_with_all = ["selector", "pods"])]
+    pub node: Vec<String>,
+    /// On nodes with these labels, such as `pool=big,zone in (a, b)`
+    #[arg(short = 'l', long, value_name = "LABELS", help_heading = "Nodes", conflicts_with = "pods")]
+    pub selector: Option<String>,
+    /// On nodes where pods of the namespace with these labels run
+    #[arg(long, value_name = "LABELS", help_heading = "Nodes")]
+    pub pods: Option<String>,
+    /// How many nodes pull at once
+    #[arg(long, value_name = "N", default_value = "10", value_parser = parallelism)]
+    pub parallelism: i32,
+    /// A Secret of the namespace with credentials; may be given more than once
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub secret: Vec<String>,
+    /// Whether a present image is asked for again; if not given, as the cluster has it: if-not-present
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub policy: Option<Policy>,
+    /// The job's name; otherwise one is made from the image
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Wait until every node has ended, and show how far they are
+    #[arg(long, conflicts_with = "dry_run")]
+    wait: bool,
+    /// How long to wait at most, such as 10m
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = operation::duration)]
+    timeout: Option<Duration>,
+    /// Only print what would be sent
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    scope: Scope,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// When to ask a registry.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Policy {
+    /// Ask the registry even if the image is there
+    Always,
+    /// Leave an image alone that is there
+    IfNotPresent,
+}
+
+fn parallelism(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number >= 0);
+    number.ok_or_else(|| "write a number of nodes, such as 10; 0 pauses the job".to_owned())
+}
+
+/// Makes the job.
+pub async fn run(args: &Args) -> anyhow::Result<Answer> {
+    anyhow::ensure!(
+        !args.scope.all_namespaces,
+        "a job is made in one namespace; choose it with -n instead of -A"
+    );
+    let mut object = manifest::job(args)?;
+    if args.dry_run {
+        if let Some(namespace) = &args.scope.namespace {
+            object["metadata"]["namespace"] = namespace.clone().into();
+        }
+        let stdout = if args.output.output == Format::Json { json(&object) } else { yaml(&object) };
+        return Ok(done(stdout));
+    }
+    let cluster = args.reach.cluster().await?;
+    let namespace = args.scope.of(&cluster).unwrap_or(&cluster.namespace);
+    let made = create(&cluster, namespace, &object).await?;
+    let said = match args.output.output {
+        Format::Table | Format::Wide => format!("{} created\n", short_name(&made)),
+        Format::Name => short_name(&made) + "\n",
+        Format::Json => json(&made),
+        Format::Yaml => yaml(&made),
+    };
+    if !args.wait {
+        return Ok(done(said));
+    }
+    done(said).print().context("cannot write the answer")?;
+    wait::until_over(&cluster, &made, args.timeout).await
+}
+
+async fn create(
+    cluster: &Cluster,
+    namespace: &str,
+    object: &serde_json::Value,
+) -> anyhow::Result<DynamicObject> {
+    let object: DynamicObject = serde_json::from_value(object.clone()).context("reading the job again")?;
+    let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
+    let resource = resource(&kind);
+    let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespace, &resource);
+    let request = if kind == IMAGE_LIST_PULL_JOB {
+        Request::of::<ImageListPullJob>("create", Some(namespace))
+    } else {
+        Request::of::<ImagePullJob>("create", Some(namespace))
+    };
+    let mut made = api
+        .create(&PostParams::default(), &object)
+        .await
+        .map_err(|error| cluster.trouble(&error, &request))?;
+    made.types = object.types;
+    Ok(made)
+}
+
+fn resource(kind: &str) -> ApiResource {
+    let (group, version) = prewarm_api::kruise::API_VERSION.split_once('/').unwrap_or_default();
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+/// As kubectl names what it has made.
+fn short_name(object: &DynamicObject) -> String {
+    let kind = object.types.as_ref().map(|types| types.kind.to_lowercase()).unwrap_or_default();
+    format!("{kind}.{}/{}", prewarm_api::kruise::GROUP, object.name_any())
+}
+
+fn done(stdout: String) -> Answer {
+    Answer { stdout, stderr: String::new(), exit: Exit::Success }
+}

@@ -1,0 +1,86 @@
+//! A report that is shown again when it has changed: in place on a terminal, and otherwise the lines that are new, as
+//! `kubectl get --watch` does.
+
+use std::collections::HashSet;
+use std::io::{self, IsTerminal as _, Write};
+
+use std::time::Duration;
+
+use super::{Format, Look, Report, render};
+use crate::answer::{Answer, Exit};
+use crate::reach::Changes;
+
+/// Times are shown, so the picture is renewed even if nothing changes.
+const RENEW: Duration = Duration::from_secs(5);
+
+/// Moves to the upper left corner and clears from there on; what was above in the terminal's history stays.
+const HOME: &str = "\u{1b}[H\u{1b}[J";
+/// Clears the screen before the first time.
+const CLEAR: &str = "\u{1b}[2J";
+
+/// Shows a report again and again.
+struct Live {
+    format: Format,
+    look: Look,
+    is_terminal: bool,
+    shown: Option<String>,
+}
+
+impl Live {
+    /// On standard output.
+    fn new(format: Format) -> Self {
+        let is_terminal = io::stdout().is_terminal();
+        Self { format, look: Look::of(format), is_terminal, shown: None }
+    }
+
+    /// Shows it, if it is not what was shown last. Says whether somebody still reads.
+    fn show(&mut self, report: &impl Report) -> bool {
+        let text = render(report, self.format, self.look);
+        if self.shown.as_ref() == Some(&text) {
+            return true;
+        }
+        let is_text = matches!(self.format, Format::Table | Format::Wide | Format::Name);
+        let printed = match &self.shown {
+            _ if self.is_terminal && is_text => self.in_place(&text),
+            Some(before) if is_text => fresh_lines(before, &text),
+            _ => text.clone(),
+        };
+        self.shown = Some(text);
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(printed.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+    }
+
+    fn in_place(&self, text: &str) -> String {
+        let clear = if self.shown.is_none() { CLEAR } else { "" };
+        format!("{clear}{HOME}{text}")
+    }
+}
+
+/// Shows a report again whenever something has changed, until nobody reads any more.
+pub async fn follow<R: Report>(
+    format: Format,
+    changes: &mut Changes,
+    mut report: impl FnMut() -> anyhow::Result<R>,
+) -> anyhow::Result<Answer> {
+    let mut live = Live::new(format);
+    while live.show(&report()?) {
+        changes.next_within(RENEW).await?;
+    }
+    Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
+}
+
+/// The lines that were not there before.
+fn fresh_lines(before: &str, text: &str) -> String {
+    let known: HashSet<&str> = before.lines().collect();
+    text.lines().filter(|line| !known.contains(line)).flat_map(|line| [line, "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_changed_is_printed_again() {
+        assert_eq!(fresh_lines("NAME\na   1\nb   2\n", "NAME\na   1\nb   3\nc   1\n"), "b   3\nc   1\n");
+    }
+}

@@ -1,0 +1,193 @@
+//! Jobs as rows, and what is said below them about jobs that were named.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use prewarm_api::kruise::ImagePullJob;
+use prewarm_api::names::condition::{NODES_FOUND, PROGRESSING, SECRETS_READY};
+use prewarm_plan::image_pull_job::estimate::Progress;
+use serde::Serialize;
+
+use crate::jobs::{Group, Job, State};
+use crate::show::{self, Cell, Column, Look, ago, counted, duration, speed, table};
+
+const COLUMNS: [Column; 11] = [
+    Column::new("NAME"),
+    Column::new("STATE"),
+    Column::new("NODES"),
+    Column::new("PULLING"),
+    Column::new("FAILED"),
+    Column::wide("BYTES"),
+    Column::new("SPEED"),
+    Column::new("LEFT"),
+    Column::new("AGE"),
+    Column::new("IMAGES"),
+    Column::wide("MESSAGE"),
+];
+
+/// All jobs that are shown.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// One row for each.
+    pub items: Vec<Row>,
+    #[serde(skip)]
+    pub has_namespaces: bool,
+}
+
+/// One job.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    kind: &'static str,
+    namespace: String,
+    name: String,
+    state: State,
+    images: Vec<String>,
+    nodes: i32,
+    succeeded: i32,
+    active: i32,
+    failed: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_done: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_total: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_per_second: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_left: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<Timestamp>,
+    message: String,
+    /// What a person has to know or do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<Group>,
+    #[serde(skip)]
+    age: String,
+}
+
+impl Row {
+    /// The row of a job, with the reasons of its failures if they were looked up.
+    pub fn of(job: &Job, failures: Vec<Group>, now: Timestamp) -> Self {
+        let status = job.status();
+        let progress = Progress::of(&status, now);
+        let left = progress.filter(|_| job.ended_at().is_none()).and_then(|progress| progress.left());
+        let created = job.metadata().creation_timestamp.as_ref().map(|Time(time)| *time);
+        Self {
+            kind: job.kind(),
+            namespace: job.namespace().to_owned(),
+            name: job.name().to_owned(),
+            state: State::of(job),
+            images: job.images().into_iter().map(str::to_owned).collect(),
+            nodes: status.desired,
+            succeeded: status.succeeded,
+            active: status.active,
+            failed: status.failed,
+            bytes_done: status.bytes_done,
+            bytes_total: status.bytes_total,
+            bytes_per_second: progress.and_then(|progress| progress.speed()),
+            seconds_left: left.map(|left| left.as_secs()),
+            created,
+            message: message(job),
+            notes: notes(job),
+            failures,
+            age: created.map_or("-".to_owned(), |created| ago(created, now)),
+        }
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let left = self.seconds_left.map(std::time::Duration::from_secs);
+        let images = match self.images.as_slice() {
+            [one] => one.clone(),
+            many => counted(many.len(), "image"),
+        };
+        let bytes = match (self.bytes_done, self.bytes_total) {
+            (None, None) => "-".to_owned(),
+            (done, total) => format!("{} of {}", show::bytes(done), show::bytes(total)),
+        };
+        vec![
+            format!("{}/{}", self.kind.to_lowercase(), self.name).into(),
+            Cell::toned(format!("{:?}", self.state), self.state.tone()),
+            format!("{}/{}", self.succeeded, self.nodes).into(),
+            self.active.to_string().into(),
+            Cell::bad_count(self.failed),
+            bytes.into(),
+            speed(self.bytes_per_second).into(),
+            left.map_or("-".to_owned(), duration).into(),
+            self.age.clone().into(),
+            images.into(),
+            self.message.clone().into(),
+        ]
+    }
+
+    /// What is said about it below the table.
+    fn remarks(&self) -> String {
+        let notes = self.notes.iter().map(|note| format!("\n{}: {note}\n", self.name));
+        notes.chain(self.failures.iter().map(|group| group.remark(&self.name))).collect()
+    }
+}
+
+impl Report {
+    /// Whether a job has failed on some node.
+    pub fn has_failed(&self) -> bool {
+        self.items.iter().any(|row| row.state == State::Failed || row.failed > 0)
+    }
+
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+impl show::Report for Report {
+    fn text(&self, look: Look) -> String {
+        let mut columns = COLUMNS.to_vec();
+        let mut rows: Vec<Vec<Cell>> = self.items.iter().map(Row::cells).collect();
+        if self.has_namespaces {
+            columns.insert(0, Column::new("NAMESPACE"));
+            for (cells, row) in rows.iter_mut().zip(&self.items) {
+                cells.insert(0, row.namespace.clone().into());
+            }
+        }
+        table(&columns, rows, look) + &self.items.iter().map(Row::remarks).collect::<String>()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let group = prewarm_api::kruise::GROUP;
+        self.items.iter().map(|row| format!("{}.{group}/{}", row.kind.to_lowercase(), row.name)).collect()
+    }
+}
+
+fn message(job: &Job) -> String {
+    match job {
+        Job::One(one) => one.status.as_ref().and_then(|status| status.message.clone()).unwrap_or_default(),
+        Job::List(list, _) => list.status.as_ref().map_or(String::new(), |status| {
+            format!("{} of {} images are on every node", status.succeeded, status.desired)
+        }),
+    }
+}
+
+/// Conditions that a person should know of, each once, and a controller that has not looked.
+fn notes(job: &Job) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for note in job.parts().iter().flat_map(|part| troubles(part)) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    if State::of(job) == State::New {
+        notes.push(
+            "no controller has looked at the job yet; check that `prewarm controller` is running".to_owned(),
+        );
+    }
+    notes
+}
+
+fn troubles(job: &ImagePullJob) -> Vec<String> {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
+    let is_over = job.status.as_ref().is_some_and(|status| status.completion_time.is_some());
+    let is_trouble =
+        |type_: &str| matches!(type_, NODES_FOUND | SECRETS_READY) || (type_ == PROGRESSING && !is_over);
+    let troubles = conditions.into_iter().filter(|one| one.status == "False" && is_trouble(&one.type_));
+    troubles.map(|condition| condition.message).collect()
+}

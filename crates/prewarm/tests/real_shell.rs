@@ -1,0 +1,80 @@
+//! The commands that ask a cluster, on the real kube-apiserver: the same transcript as on the embedded API, and what only
+//! a real one has: roles, and kubectl with its plugins.
+
+#[path = "shell/suite.rs"]
+#[expect(dead_code, reason = "some of it is for the embedded API only")]
+mod suite;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::ensure;
+use prewarm_api::crd;
+use prewarm_testkit::binary::BINARY_VARIABLE;
+use prewarm_testkit::{ApiServer, install, real_tests};
+use suite::{Shell, compare, furnish, masked};
+
+real_tests! {
+    every_command_says_what_the_transcript_says_on_a_real_server,
+    whoever_has_no_rights_is_told_which_and_how_to_look,
+    kubectl_finds_its_plugin,
+    a_real_server_without_the_definitions_is_told_how_to_get_them,
+}
+
+/// `cargo xtask test` hands over the release binary; `cargo test` takes the one that it built.
+fn program() -> PathBuf {
+    env::var_os(BINARY_VARIABLE).map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_prewarm")), PathBuf::from)
+}
+
+async fn every_command_says_what_the_transcript_says_on_a_real_server() -> anyhow::Result<()> {
+    let server = ApiServer::start().await?;
+    let client = server.client()?;
+    install::definitions(&client, crd::all()).await?;
+    furnish(&client).await?;
+    let shell = Shell { program: program(), kubeconfig: server.kubeconfig().to_owned() };
+    compare("transcript", &shell.transcript());
+    Ok(())
+}
+
+async fn whoever_has_no_rights_is_told_which_and_how_to_look() -> anyhow::Result<()> {
+    let server = ApiServer::shared().await?;
+    install::definitions(&server.client()?, crd::all()).await?;
+    let shell = Shell { program: program(), kubeconfig: server.kubeconfig_as("anna", None)? };
+    for (line, part) in [
+        ("status -n shop", "you may not list imagepulljobs.apps.kruise.io in namespace shop: "),
+        ("status -A --watch", "you may not watch imagepulljobs.apps.kruise.io: "),
+        ("nodes", "you may not list nodeimages.apps.kruise.io: "),
+        ("images", "`kubectl auth can-i list nodeimages.apps.kruise.io -A`"),
+        ("pull redis:8 -n shop", "`kubectl auth can-i create imagepulljobs.apps.kruise.io -n shop`"),
+        ("pull redis:8 nginx:1 -n shop", "you may not create imagelistpulljobs.apps.kruise.io"),
+    ] {
+        let seen = masked(&shell.run(line));
+        ensure!(seen.contains(part) && seen.ends_with("[exit 2]\n"), "{seen}");
+        ensure!(seen.contains("anna"), "{seen}");
+    }
+    Ok(())
+}
+
+async fn kubectl_finds_its_plugin() -> anyhow::Result<()> {
+    let server = ApiServer::shared().await?;
+    install::definitions(&server.client()?, crd::all()).await?;
+    let directory = prewarm_bed::inside::directory("plugin")?;
+    std::os::unix::fs::symlink(program(), directory.join("kubectl-prewarm"))?;
+    let mut kubectl = Command::new(prewarm_bed::programs::locate("kubectl")?);
+    kubectl.args(["prewarm", "status", "-n", "default"]).env("PATH", &directory);
+    let output = kubectl.env("KUBECONFIG", server.kubeconfig()).output()?;
+    let stderr = String::from_utf8(output.stderr)?;
+    ensure!(stderr == "No pull jobs found in namespace default; -A looks in all.\n", "{stderr}");
+    Ok(())
+}
+
+async fn a_real_server_without_the_definitions_is_told_how_to_get_them() -> anyhow::Result<()> {
+    let server = ApiServer::start().await?;
+    let shell = Shell { program: program(), kubeconfig: server.kubeconfig().to_owned() };
+    for line in ["status", "nodes", "images", "explain web", "pull redis:8"] {
+        let seen = shell.run(line);
+        ensure!(seen.contains("s: install the definitions with `prewarm crds |"), "{seen}");
+    }
+    Ok(())
+}

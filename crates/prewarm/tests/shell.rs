@@ -1,0 +1,184 @@
+//! The commands that ask a cluster, on the embedded API.
+
+#[path = "shell/suite.rs"]
+mod suite;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use prewarm_embedded::{Limits, Options, Server, Serving, TokioClock};
+use suite::{Shell, altered, compare, furnish, masked};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+/// A server, and the program that asks it.
+struct World {
+    server: Server,
+    shell: Shell,
+    directory: TempDir,
+    _serving: Serving,
+}
+
+impl World {
+    async fn start() -> Self {
+        let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let serving = server.clone().serve(listener).expect("it serves");
+        let directory = tempfile::tempdir().expect("a directory");
+        let kubeconfig = directory.path().join("kubeconfig");
+        serving.write_kubeconfig(&kubeconfig).expect("a kubeconfig");
+        let shell = Shell { program: env!("CARGO_BIN_EXE_prewarm").into(), kubeconfig };
+        Self { server, shell, directory, _serving: serving }
+    }
+
+    /// The program with a kubeconfig that is changed a little.
+    fn altered(&self, alter: impl Fn(&mut serde_json::Value)) -> Shell {
+        let kubeconfig = self.directory.path().join("altered");
+        altered(&self.shell.kubeconfig, &kubeconfig, alter).expect("a kubeconfig");
+        Shell { program: self.shell.program.clone(), kubeconfig }
+    }
+}
+
+/// Runs the program without keeping the server from its work.
+async fn run(shell: Shell, line: &'static str) -> String {
+    let seen = tokio::task::spawn_blocking(move || shell.run(line)).await;
+    masked(&seen.expect("the program ends"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_says_what_the_transcript_says() {
+    let world = World::start().await;
+    world.server.install_definitions();
+    furnish(&world.server.client()).await.expect("the cluster of the fixture");
+    let World { shell, .. } = world;
+    let transcript = tokio::task::spawn_blocking(move || shell.transcript()).await.expect("it ends");
+    compare("transcript", &transcript);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_the_definitions_is_told_how_to_get_them() {
+    let world = World::start().await;
+    let shell = world.altered(|_| {});
+    let seen = run(shell, "status").await;
+    assert!(seen.contains("has no ImagePullJobs: install the definitions with `prewarm crds |"), "{seen}");
+    assert!(seen.ends_with("[exit 2]\n"), "{seen}");
+    let shell = world.altered(|_| {});
+    let seen = run(shell, "pull redis:8").await;
+    assert!(seen.contains("has no ImagePullJobs: install the definitions"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_is_named_with_what_to_check() {
+    let world = World::start().await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = format!("https://{}", closed.local_addr().expect("an address"));
+    drop(closed);
+    let shell = world.altered(|config| config["clusters"][0]["cluster"]["server"] = address.clone().into());
+    let seen = run(shell, "nodes").await;
+    assert!(seen.contains("cannot reach https://SERVER (context CONTEXT): Connection refused"), "{seen}");
+    assert!(seen.contains("kubectl config get-contexts"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_the_server_does_not_know_is_told_to_log_in() {
+    let world = World::start().await;
+    let shell = world.altered(|config| config["users"][0]["user"]["token"] = "wrong".into());
+    let seen = run(shell, "images").await;
+    assert!(seen.contains("does not know you: log in again, or choose another context"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_kubeconfig_there_is_a_sentence_and_not_a_guess() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for command in ["status", "explain web", "nodes", "images", "pull redis:8"] {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_prewarm"));
+        program.args(command.split_whitespace()).env_clear().env("HOME", directory.path());
+        let output = program.output().expect("the program starts");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert!(stderr.starts_with("error: no cluster is configured: "), "{command}: {stderr}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_status_prints_what_changes_until_its_reader_is_gone() {
+    use std::io::{BufRead as _, BufReader};
+    let world = World::start().await;
+    world.server.install_definitions();
+    furnish(&world.server.client()).await.expect("the cluster of the fixture");
+    let mut program = std::process::Command::new(&world.shell.program);
+    program.args(["status", "-n", "shop", "--watch"]).env("KUBECONFIG", &world.shell.kubeconfig);
+    let mut child = program.stdout(std::process::Stdio::piped()).spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut until = move |part: &str| {
+        let found = lines.by_ref().map_while(Result::ok).find(|line| line.contains(part));
+        found.unwrap_or_else(|| panic!("no line with {part}"))
+    };
+    assert!(until("imagepulljob/web").contains("Running   1/5"));
+    let jobs: kube::Api<prewarm_api::kruise::ImagePullJob> =
+        kube::Api::namespaced(world.server.client(), "shop");
+    let patch = serde_json::json!({"status": {"succeeded": 2}});
+    let params = kube::api::PatchParams::default();
+    jobs.patch_status("web", &params, &kube::api::Patch::Merge(patch)).await.expect("a patch");
+    let line = tokio::task::spawn_blocking(move || until("imagepulljob/web")).await.expect("a line");
+    assert!(line.contains("Running   2/5"), "{line}");
+    child.kill().expect("it still runs");
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn a_plugin_of_kubectl_calls_itself_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let plugin: PathBuf = directory.path().join("kubectl-prewarm");
+    std::os::unix::fs::symlink(Path::new(env!("CARGO_BIN_EXE_prewarm")), &plugin).expect("a link");
+    let output = std::process::Command::new(plugin).args(["pull", "--help"]).output().expect("it starts");
+    let help = String::from_utf8(output.stdout).expect("text");
+    assert!(help.contains("Usage: kubectl prewarm pull "), "{help}");
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_prewarm"));
+        let output = program.args(["completion", shell]).output().expect("the program starts");
+        let script = String::from_utf8(output.stdout).expect("text");
+        assert!(script.contains("parallelism") && script.contains("explain"), "{shell}");
+    }
+}
+
+/// Every request that a command sends, as verb and path.
+async fn requests_of(line: &'static str) -> Vec<String> {
+    let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
+    server.install_definitions();
+    furnish(&server.client()).await.expect("the cluster of the fixture");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    let service = tower::ServiceBuilder::new()
+        .map_request(move |request: http::Request<_>| {
+            let note = format!("{} {}", request.method(), request.uri().path());
+            noted.lock().expect("nobody panics with it").push(note);
+            request
+        })
+        .service(server);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let serving = prewarm_embedded::serve(service, listener, Limits::default()).expect("it serves");
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    serving.write_kubeconfig(&kubeconfig).expect("a kubeconfig");
+    run(Shell { program: env!("CARGO_BIN_EXE_prewarm").into(), kubeconfig }, line).await;
+    let mut seen = seen.lock().expect("nobody panics with it").clone();
+    seen.sort();
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_lists_jobs_only_and_nodes_only_for_jobs_that_are_named() {
+    let group = "GET /apis/apps.kruise.io/v1beta1";
+    let jobs = [format!("{group}/imagelistpulljobs"), format!("{group}/imagepulljobs")];
+    assert_eq!(requests_of("status -A").await, jobs);
+    let [lists, ones] =
+        ["imagelistpulljobs", "imagepulljobs"].map(|kind| format!("{group}/namespaces/shop/{kind}"));
+    assert_eq!(requests_of("status web base -n shop").await, [lists, ones, format!("{group}/nodeimages")]);
+    assert_eq!(requests_of("images").await, [format!("{group}/nodeimages")]);
+    assert_eq!(requests_of("nodes node-1").await, [format!("{group}/nodeimages")]);
+}
