@@ -12,7 +12,7 @@ struct Bench {
 }
 
 /// Each is a bench target of its name.
-const BENCHES: [Bench; 4] = [
+const BENCHES: [Bench; 5] = [
     Bench {
         name: "admission",
         package: "prewarm-api",
@@ -30,6 +30,12 @@ const BENCHES: [Bench; 4] = [
         package: "prewarm",
         shows: "how fast the controller is and what it costs; --embedded or --real for a part",
         is_real: true,
+    },
+    Bench {
+        name: "demo",
+        package: "prewarm",
+        shows: "how soon the demo shows something, what it costs, how often it redraws",
+        is_real: false,
     },
     Bench {
         name: "embedded",

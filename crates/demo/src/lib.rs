@@ -7,12 +7,14 @@
 #![warn(missing_docs)]
 
 pub use cluster::Cluster;
+pub use luck::Luck;
 pub use open_files::allow_many_files;
 pub use pace::{Flow, Pace};
 pub use registry::Registry;
 pub use store::Store;
 
 pub mod cluster;
+mod luck;
 mod open_files;
 pub mod pace;
 pub mod registry;

@@ -1,20 +1,23 @@
 //! `prewarm demo`: a cluster in one process, and a short story on it.
 
 mod lines;
+mod screen;
 
+use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use prewarm_demo::cluster::{Cluster, Plan};
-use prewarm_demo::story::{SCENES, Scene, Settings, play};
-use prewarm_demo::{Flow, allow_many_files};
+use prewarm_demo::story::{SCENES, Scene, Settings, Trouble, Word, play};
+use prewarm_demo::{Flow, Luck, allow_many_files};
 use prewarm_plan::amount;
 use tokio::sync::mpsc;
 
 use crate::answer::{Answer, Exit};
 use crate::operation::stop_signal;
-use lines::Lines;
+use lines::About;
 
 /// More threads for files than this are of no use, and each costs memory.
 const FILE_THREADS: usize = 8;
@@ -27,7 +30,7 @@ pub struct Args {
     /// How many nodes there are, in three zones
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: u16,
-    /// Bytes a second that one node downloads
+    /// Bytes a second that a node downloads; each node has from 60 % to 140 % of it, by the seed
     #[arg(long, value_name = "RATE", default_value = "16MB", value_parser = rate)]
     link: u64,
     /// Bytes a second that the registry sends to all nodes together
@@ -42,10 +45,10 @@ pub struct Args {
     /// How many times as fast as usual
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: f64,
-    /// Repeats the images of a run
+    /// Repeats the images, speeds and faults of a run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Print plain lines, and end with 0 only if every scene ended as told
+    /// Print plain lines also on a terminal, and end with 0 only if every scene ended as told
     #[arg(long)]
     ci: bool,
 }
@@ -59,58 +62,80 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
         .max_blocking_threads(FILE_THREADS)
         .build()
         .context("starting up")?;
-    let answer = runtime.block_on(show(args));
-    runtime.shutdown_timeout(LAST_MOMENT);
-    answer
-}
-
-async fn show(args: &Args) -> anyhow::Result<Answer> {
+    let entered = runtime.enter();
     // Before anything is made: a signal that comes early must not leave it behind.
     let stopped = stop_signal()?;
     let directory =
         tempfile::Builder::new().prefix("prewarm-demo-").tempdir().context("making a directory")?;
+    drop(entered);
+    let answer = runtime.block_on(show(args, directory.path(), stopped));
+    // The directory goes last: somebody who is still writing would bring a part of it back.
+    runtime.shutdown_timeout(LAST_MOMENT);
+    answer
+}
+
+/// How a demo ends.
+enum Ending {
+    /// The story came to its end, or to one that it should not have.
+    Told(Result<(), Trouble>),
+    /// Somebody has seen enough.
+    Stopped,
+}
+
+async fn show(args: &Args, directory: &Path, stopped: impl Future<Output = ()>) -> anyhow::Result<Answer> {
     let plan = Plan {
-        directory: directory.path().to_owned(),
+        directory: directory.to_owned(),
         nodes: args.nodes.into(),
         link: Flow::Limited(faster(args.link, args.speed)),
         uplink: Flow::Limited(faster(args.uplink, args.speed)),
+        luck: Luck::new(args.seed),
     };
-    let mut cluster = Cluster::start(plan).await.context("starting the cluster")?;
-    let lines = Lines::begin(&cluster);
-    let ended = tokio::select! {
-        ended = tell(args, &mut cluster, &lines) => Some(ended),
-        () = stopped => None,
+    let mut stopped = pin!(stopped);
+    let started = tokio::select! {
+        started = Cluster::start(plan) => started,
+        () = &mut stopped => return Ok(answer(Ending::Stopped, args.forever)),
     };
+    let mut cluster = started.context("starting the cluster")?;
+    let ending = follow(args, &mut cluster, stopped).await;
     cluster.stop().await;
-    let (stderr, exit) = match ended {
-        Some(Ok(())) => (String::new(), Exit::Success),
-        Some(Err(trouble)) => (format!("error: {trouble}\n"), Exit::Findings),
-        None if args.forever => (String::new(), Exit::Success),
-        None => ("interrupted; the cluster is gone\n".to_owned(), Exit::Findings),
-    };
-    Ok(Answer { stdout: String::new(), stderr, exit })
+    Ok(answer(ending?, args.forever))
 }
 
-/// Plays, and prints what is said as it is said.
-async fn tell(args: &Args, cluster: &mut Cluster, lines: &Lines) -> Result<(), prewarm_demo::story::Trouble> {
-    let (sender, mut words) = mpsc::unbounded_channel();
+/// Plays, and shows it as it suits whoever looks.
+async fn follow(
+    args: &Args,
+    cluster: &mut Cluster,
+    stopped: impl Future<Output = ()>,
+) -> anyhow::Result<Ending> {
+    let about = About::of(cluster, args.forever);
+    let windows = screen::Windows { client: cluster.client.clone(), seats: cluster.seats() };
+    let (sender, words) = mpsc::unbounded_channel();
+    let told = tell(args, cluster, sender);
+    // A terminal that cannot be drawn on can still be written to.
+    let Some(terminal) = screen::Terminal::take_if_fitting(args.ci) else {
+        return Ok(lines::follow(&about, told, words, stopped).await);
+    };
+    let story = screen::Story { told: Box::pin(told), words };
+    screen::follow(terminal, windows, about, story, stopped).await
+}
+
+async fn tell(args: &Args, cluster: &mut Cluster, words: mpsc::UnboundedSender<Word>) -> Result<(), Trouble> {
     let settings = Settings { speed: args.speed, seed: args.seed };
     let scenes: Vec<&'static Scene> = match args.scenario {
         Some(scene) => vec![scene],
         None => SCENES.iter().collect(),
     };
-    let listen = async {
-        while let Some(word) = words.recv().await {
-            lines.print(&word);
-        }
+    play(cluster, scenes, settings, words).await
+}
+
+fn answer(ending: Ending, stays: bool) -> Answer {
+    let (stderr, exit) = match ending {
+        Ending::Told(Ok(())) => (String::new(), Exit::Success),
+        Ending::Told(Err(trouble)) => (format!("error: {trouble}\n"), Exit::Findings),
+        Ending::Stopped if stays => (String::new(), Exit::Success),
+        Ending::Stopped => ("interrupted; the cluster is gone\n".to_owned(), Exit::Findings),
     };
-    let (ended, ()) = tokio::join!(play(cluster, scenes, settings, sender), listen);
-    ended?;
-    lines.close(args.forever);
-    if args.forever {
-        std::future::pending::<()>().await;
-    }
-    Ok(())
+    Answer { stdout: String::new(), stderr, exit }
 }
 
 fn rate(text: &str) -> Result<u64, String> {

@@ -53,6 +53,20 @@ fn every_scene_can_be_played_alone() {
     }
 }
 
+/// The fault that a seed brings, in the words of the story.
+fn fault(seed: &str) -> String {
+    let output = demo(&["--nodes", "5", "--speed", "8", "--scenario", "everywhere", "--seed", seed]).output();
+    let stdout = ended_well(output.expect("the program starts"));
+    let line = stdout.lines().find(|line| line.contains("loses its connection")).expect("a fault");
+    line.split_once("node-").expect("a node").1.to_owned()
+}
+
+#[test]
+fn a_seed_repeats_its_fault() {
+    assert_eq!(fault("7"), fault("7"));
+    assert_ne!(fault("7"), fault("8"));
+}
+
 #[test]
 fn wrong_flags_are_told_with_what_is_right() {
     for (arguments, part) in [
@@ -127,6 +141,21 @@ async fn clients_reach_a_cluster_that_stays_until_it_is_interrupted() {
 #[test]
 fn an_interrupted_story_leaves_nothing_behind_and_says_so_by_its_exit_code() {
     assert_eq!(interrupt(start(&["--ci", "--nodes", "2", "--speed", "0.1"])), Some(1));
+}
+
+#[test]
+fn a_demo_that_is_interrupted_while_it_starts_leaves_nothing_behind_either() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let is_empty = || directory.path().read_dir().expect("it can be read").next().is_none();
+    let mut command = demo(&["--ci", "--nodes", "1000"]);
+    let mut child = command.env("TMPDIR", directory.path()).spawn().expect("the program starts");
+    while is_empty() {
+        assert!(child.try_wait().expect("it can be asked").is_none(), "the demo ended early");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert!(is_empty(), "something is left in {}", directory.path().display());
 }
 
 /// Runs another command against a running demo; what it says on both streams, and its exit code.

@@ -20,10 +20,11 @@ use prewarm_controller::lease::Term;
 use prewarm_controller::{Controller, lead};
 use prewarm_embedded::{Options, ServeError, Server, Serving};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::pace::Flow;
 use crate::store::CreateError;
-use crate::{Pace, Registry};
+use crate::{Luck, Pace, Registry, Store};
 pub use node::{Node, Site};
 use process::Process;
 
@@ -41,10 +42,23 @@ pub struct Plan {
     pub directory: PathBuf,
     /// How many nodes there are.
     pub nodes: usize,
-    /// Bytes a second that one node downloads.
+    /// Bytes a second that a node downloads, more or less: each has its own link by luck.
     pub link: Flow,
     /// Bytes a second that the registry sends to all.
     pub uplink: Flow,
+    /// What is left to chance.
+    pub luck: Luck,
+}
+
+/// What can be seen of a node while a story plays with the cluster.
+#[derive(Clone)]
+pub struct Seat {
+    /// The node's name.
+    pub name: String,
+    /// Its zone.
+    pub zone: String,
+    /// Its images.
+    pub store: Store,
 }
 
 /// Why there is no cluster.
@@ -75,6 +89,7 @@ pub struct Cluster {
     pub registry: Registry,
     /// The nodes by name.
     pub nodes: BTreeMap<String, Node>,
+    seats: watch::Sender<Vec<Seat>>,
     plan: Plan,
     server: Server,
     serving: Serving,
@@ -105,6 +120,7 @@ impl Cluster {
             client: server.client(),
             registry,
             nodes: BTreeMap::new(),
+            seats: watch::Sender::default(),
             plan,
             server,
             serving,
@@ -126,12 +142,19 @@ impl Cluster {
             zone: format!("zone-{}", zone_letter(number)),
             directory: self.plan.directory.join("nodes"),
             registry: self.registry.address(),
-            link: self.plan.link,
+            link: self.plan.luck.link(self.plan.link, number),
         };
         let name = site.name.clone();
         let node = Node::start(site, self.server.client(), self.clock.clone()).await?;
+        let seat = Seat { name: name.clone(), zone: node.zone.clone(), store: node.store.clone() };
+        self.seats.send_modify(|seats| seats.push(seat));
         self.nodes.insert(name.clone(), node);
         Ok(name)
+    }
+
+    /// The nodes, in the order in which they came, for whoever only looks; also those that will come.
+    pub fn seats(&self) -> watch::Receiver<Vec<Seat>> {
+        self.seats.subscribe()
     }
 
     /// How `kubectl` reaches the cluster.

@@ -54,6 +54,9 @@ async fn download(
         let frame = frame.map_err(|_broken| Refusal::CutOff)?;
         if let Ok(data) = frame.into_data() {
             shared.config.link.pass(data.len()).await;
+            if shared.state().breaks(data.len() as u64) {
+                return Err(Refusal::CutOff);
+            }
             ingest.write(&data).await?;
         }
     }

@@ -167,6 +167,17 @@ impl Store {
         &self.shared.config.link
     }
 
+    /// Breaks one download off, as a lost connection does: the one that is under way when so many more bytes have arrived.
+    pub fn break_off(&self, after: u64) {
+        let mut state = self.shared.state();
+        state.breaks_at = Some(state.received + after);
+    }
+
+    /// Whether a download is still to break off.
+    pub fn is_to_break(&self) -> bool {
+        self.shared.state().breaks_at.is_some()
+    }
+
     /// Removes an image as the kubelet's collection does, with all its names, and tells who listens. Returns whether it
     /// was there.
     pub fn remove(&self, reference: &ImageRef) -> io::Result<bool> {

@@ -33,6 +33,8 @@ pub(super) struct State {
     /// The bytes of all content, in full or not.
     used: u64,
     pub received: u64,
+    /// The link breaks with the bytes that take `received` past this.
+    pub breaks_at: Option<u64>,
 }
 
 /// A manifest or an index that a name leads to.
@@ -76,6 +78,7 @@ impl State {
             last_pull: 0,
             used: 0,
             received: 0,
+            breaks_at: None,
         }
     }
 
@@ -98,6 +101,11 @@ impl State {
         self.last_ingest += 1;
         self.ingests.insert(self.last_ingest, ingest);
         self.last_ingest
+    }
+
+    /// Whether the link breaks with these bytes. It breaks once.
+    pub fn breaks(&mut self, bytes: u64) -> bool {
+        self.breaks_at.take_if(|mark| self.received + bytes > *mark).is_some()
     }
 
     /// Takes room for bytes that have arrived. `false` if there is none.

@@ -1,8 +1,11 @@
 //! What the demo shows: short scenes, each about one thing that Prewarm does. A scene asks the cluster for something as a
 //! user would, waits, and compares the end with what it has told.
 
+mod counts;
+mod fault;
 mod scenes;
 mod stage;
+mod trouble;
 mod word;
 
 use std::fmt;
@@ -11,8 +14,10 @@ use futures::future::LocalBoxFuture;
 use tokio::sync::mpsc;
 
 use crate::cluster::Cluster;
+pub use counts::Counts;
 pub use scenes::SCENES;
-pub use stage::{Stage, Trouble};
+pub use stage::Stage;
+pub use trouble::Trouble;
 pub use word::Word;
 
 /// One thing to show.
@@ -35,7 +40,7 @@ impl fmt::Debug for Scene {
 pub struct Settings {
     /// How many times as fast as it is meant to be watched.
     pub speed: f64,
-    /// The same number makes the same images.
+    /// The same number makes the same images and the same faults.
     pub seed: u64,
 }
 

@@ -1,11 +1,13 @@
 //! The scenes, in the order in which the whole story plays them.
 
-use futures::FutureExt as _;
+use futures::future::{FutureExt as _, try_join_all};
+use futures::try_join;
 use prewarm_api::kruise::{FailureClass, ImageListPullJob, PullPhase};
 use serde_json::json;
 
-use super::Scene;
-use super::stage::{Counts, Stage, Trouble, size};
+use super::fault::BrokenDownload;
+use super::stage::size;
+use super::{Counts, Scene, Stage, Trouble};
 
 const MIB: usize = 1 << 20;
 
@@ -44,17 +46,20 @@ const AT_ONCE: i32 = 4;
 
 async fn everywhere(stage: &mut Stage<'_>) -> Result<(), Trouble> {
     const SIZE: usize = 24 * MIB;
-    let (image, nodes) = (stage.publish("shop/web", "1.0", SIZE), stage.nodes());
+    let (image, nodes) = (stage.publish("shop/web", "1.0", SIZE).await?, stage.nodes());
     stage.title(format!("{image} ({}) on all {nodes} nodes, {AT_ONCE} at a time", size(SIZE)));
+    let fault = BrokenDownload::prepare(stage, SIZE)?;
     stage.pull("web", json!({"image": image, "parallelism": AT_ONCE})).await?;
-    stage.finished("web", nodes, 0).await?;
+    try_join!(stage.finished("web", nodes, 0), fault.happens(stage))?;
+    fault.is_overcome(stage, &image).await?;
     stage.end("pods with this image start without a pull now");
     Ok(())
 }
 
 async fn list(stage: &mut Stage<'_>) -> Result<(), Trouble> {
     let sizes = [("base/java", 12 * MIB), ("base/proxy", 3 * MIB), ("base/logs", 6 * MIB)];
-    let images = sizes.map(|(repository, size)| stage.publish(repository, "2026.11", size));
+    let images =
+        try_join_all(sizes.map(|(repository, size)| stage.publish(repository, "2026.11", size))).await?;
     stage.title(format!("{} images as one list, each on {} nodes at once", images.len(), stage.nodes()));
     stage.pull_list("base", json!({"images": images, "parallelism": stage.nodes()})).await?;
     let mut told = 0;
@@ -73,7 +78,7 @@ async fn list(stage: &mut Stage<'_>) -> Result<(), Trouble> {
 }
 
 async fn join(stage: &mut Stage<'_>) -> Result<(), Trouble> {
-    let (image, nodes) = (stage.publish("shop/cart", "1.0", 4 * MIB), stage.nodes());
+    let (image, nodes) = (stage.publish("shop/cart", "1.0", 4 * MIB).await?, stage.nodes());
     stage.title(format!("{image} on all nodes, also on those that join later"));
     let forever = json!({"type": "Never"});
     stage.pull("cart", json!({"image": image, "parallelism": nodes, "completionPolicy": forever})).await?;
@@ -86,11 +91,8 @@ async fn join(stage: &mut Stage<'_>) -> Result<(), Trouble> {
 }
 
 async fn full_disk(stage: &mut Stage<'_>) -> Result<(), Trouble> {
-    let image = stage.publish("shop/report", "1.0", 6 * MIB);
-    let (name, store) = match stage.cluster.nodes.iter().next() {
-        Some((name, node)) => (name.clone(), node.store.clone()),
-        None => return Err(Trouble::new("there is no node")),
-    };
+    let image = stage.publish("shop/report", "1.0", 6 * MIB).await?;
+    let (name, store) = stage.chosen("full disk")?;
     stage.title(format!("{image} on {name}, whose disk is nearly full"));
     let room = store.room();
     let (used, nearly) = (room.capacity - room.free, room.capacity / 100 * 85);
@@ -111,7 +113,7 @@ async fn full_disk(stage: &mut Stage<'_>) -> Result<(), Trouble> {
 }
 
 async fn wrong_tag(stage: &mut Stage<'_>) -> Result<(), Trouble> {
-    let right = stage.publish("shop/search", "1.0", MIB);
+    let right = stage.publish("shop/search", "1.0", MIB).await?;
     let wrong = right.replace(":1.0", ":1.O");
     let nodes = stage.nodes();
     stage.title(format!("{wrong}, a tag with a typing mistake"));
@@ -129,7 +131,7 @@ async fn wrong_tag(stage: &mut Stage<'_>) -> Result<(), Trouble> {
 }
 
 async fn private(stage: &mut Stage<'_>) -> Result<(), Trouble> {
-    let (image, nodes) = (stage.publish("bank/ledger", "3.2", 5 * MIB), stage.nodes());
+    let (image, nodes) = (stage.publish("bank/ledger", "3.2", 5 * MIB).await?, stage.nodes());
     stage.cluster.registry.protect("bank/ledger", "robot", "not-shown-anywhere");
     stage.title(format!("{image}, a private image, with the Secret of its team"));
     stage.secret("regcred", "robot", "not-shown-anywhere").await?;

@@ -1,5 +1,6 @@
 //! What scenes have in common: images to offer, jobs to make and to wait for, and words.
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
@@ -14,16 +15,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use super::{Settings, Word};
-use crate::cluster::{Cluster, REGISTRY, StartError};
+use super::{Counts, Settings, Trouble, Word};
+use crate::cluster::{Cluster, REGISTRY};
+use crate::{Luck, Store};
 
 /// The namespace in which everything happens.
 pub const NAMESPACE: &str = "default";
 /// How often is looked whether something has come.
 const LOOK: Duration = Duration::from_millis(50);
-/// What takes longer than this at its usual speed does not come any more.
+/// What has not come so long after the last word, at its usual speed, does not come any more.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The pause between two scenes, so that the end of one can be read.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -37,77 +40,8 @@ pub struct Stage<'a> {
     settings: Settings,
     words: mpsc::UnboundedSender<Word>,
     start: Instant,
-}
-
-/// Why a story did not end as told.
-#[derive(Debug)]
-pub struct Trouble {
-    scene: Option<&'static str>,
-    text: String,
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.scene {
-            Some(scene) => write!(formatter, "the scene {scene} did not end as told: {}", self.text),
-            None => formatter.write_str(&self.text),
-        }
-    }
-}
-
-impl std::error::Error for Trouble {}
-
-impl Trouble {
-    /// Trouble in these words.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self { scene: None, text: text.into() }
-    }
-
-    pub(super) fn in_scene(self, scene: &'static str) -> Self {
-        Self { scene: Some(scene), ..self }
-    }
-}
-
-impl From<kube::Error> for Trouble {
-    fn from(error: kube::Error) -> Self {
-        Self::new(format!("the API answers: {error}"))
-    }
-}
-
-impl From<StartError> for Trouble {
-    fn from(error: StartError) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-/// How many nodes of a job are where.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// All of them.
-    pub desired: i32,
-    /// Those that pull.
-    pub active: i32,
-    /// Those that have the image.
-    pub succeeded: i32,
-    /// Those that could not.
-    pub failed: i32,
-}
-
-impl Counts {
-    /// Those of a job.
-    pub fn of(job: &ImagePullJob) -> Self {
-        let Some(status) = &job.status else { return Self::default() };
-        let (desired, active) = (status.desired, status.active);
-        Self { desired, active, succeeded: status.succeeded, failed: status.failed }
-    }
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { desired, active, succeeded, failed } = self;
-        write!(formatter, "{succeeded} of {desired} nodes have it, {active} pulling")?;
-        if *failed > 0 { write!(formatter, ", {failed} failed") } else { Ok(()) }
-    }
+    /// When something was said last.
+    spoken: Cell<Instant>,
 }
 
 impl<'a> Stage<'a> {
@@ -116,7 +50,8 @@ impl<'a> Stage<'a> {
         settings: Settings,
         words: mpsc::UnboundedSender<Word>,
     ) -> Self {
-        Self { cluster, settings, words, start: Instant::now() }
+        let now = Instant::now();
+        Self { cluster, settings, words, start: now, spoken: Cell::new(now) }
     }
 
     /// Begins a scene.
@@ -137,6 +72,7 @@ impl<'a> Stage<'a> {
     }
 
     fn speak(&self, word: Word) {
+        self.spoken.set(Instant::now());
         // Whoever listened has seen enough; the story is ended with it.
         let _heard = self.words.send(word);
     }
@@ -146,17 +82,32 @@ impl<'a> Stage<'a> {
         sleep(PAUSE.div_f64(self.settings.speed)).await;
     }
 
+    /// A node that the seed chooses.
+    pub fn chosen(&self, purpose: &str) -> Result<(String, Store), Trouble> {
+        let chosen = self.luck().choose(purpose, self.cluster.nodes.iter());
+        let (name, node) = chosen.ok_or_else(|| Trouble::new("there is no node"))?;
+        Ok((name.clone(), node.store.clone()))
+    }
+
+    /// What the seed brings.
+    pub fn luck(&self) -> Luck {
+        Luck::new(self.settings.seed)
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> i32 {
         i32::try_from(self.cluster.nodes.len()).unwrap_or(i32::MAX)
     }
 
     /// Puts an image of this size into the registry. Returns its reference.
-    pub fn publish(&self, repository: &str, tag: &str, size: usize) -> String {
+    pub async fn publish(&self, repository: &str, tag: &str, size: usize) -> Result<String, Trouble> {
         let seed = format!("{repository}:{tag} {}", self.settings.seed);
         let image = Image::new(&seed).layers(size / LAYER, Layer::of(LAYER)).layer(Layer::of(size % LAYER));
-        self.cluster.registry.push(repository, tag, image.build());
-        format!("{REGISTRY}/{repository}:{tag}")
+        // It takes its time, in which whoever watches wants to see something.
+        let built = spawn_blocking(move || image.build()).await;
+        let built = built.map_err(|error| Trouble::new(format!("no image {repository}:{tag}: {error}")))?;
+        self.cluster.registry.push(repository, tag, built);
+        Ok(format!("{REGISTRY}/{repository}:{tag}"))
     }
 
     /// Makes an object in the story's namespace, as `kubectl create` does.
@@ -266,18 +217,19 @@ impl<'a> Stage<'a> {
         .await
     }
 
-    /// Looks until something has come.
+    /// Looks until something has come. As long as there is something to say, it may take its time: a few hundred nodes do.
     pub async fn wait<T>(
         &self,
         what: &str,
         mut look: impl AsyncFnMut() -> Result<Option<T>, Trouble>,
     ) -> Result<T, Trouble> {
-        let end = Instant::now() + PATIENCE.div_f64(self.settings.speed.min(1.0));
+        let start = Instant::now();
+        let patience = PATIENCE.div_f64(self.settings.speed.min(1.0));
         loop {
             if let Some(found) = look().await? {
                 return Ok(found);
             }
-            if Instant::now() > end {
+            if Instant::now() > start.max(self.spoken.get()) + patience {
                 return Err(Trouble::new(format!("{what} does not get any further")));
             }
             sleep(LOOK).await;

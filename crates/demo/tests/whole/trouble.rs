@@ -113,3 +113,15 @@ async fn an_image_that_does_not_fit_has_no_space_and_gives_back_what_it_took() {
     site.store.set_taken(0);
     site.pull("shop/big:v1").await.unwrap();
 }
+
+#[tokio::test]
+async fn a_download_that_breaks_off_is_cut_off_once_and_leaves_nothing() {
+    let site = Site::new();
+    site.offer("shop/web", "v1", 3, 100 * KIB);
+    site.store.break_off(150 << 10);
+    let error = failure(&site, &format!("{HOST}/shop/web:v1")).await;
+    assert!(error.to_string().contains("unexpected EOF"), "{error}");
+    assert!(!site.store.is_to_break());
+    assert_nothing_is_left(&site);
+    site.pull("shop/web:v1").await.unwrap();
+}

@@ -1,46 +1,89 @@
 //! The story as plain lines, each with the time since the beginning.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prewarm_demo::cluster::Cluster;
-use prewarm_demo::story::Word;
+use prewarm_demo::story::{Trouble, Word};
+use tokio::sync::mpsc;
 
-/// Prints lines.
-pub struct Lines {
-    start: Instant,
-    kubeconfig: String,
+use super::Ending;
+
+/// What has to be known of a cluster to speak of it.
+pub struct About {
+    /// How many nodes it begins with.
+    pub nodes: usize,
+    /// How clients reach it.
+    pub kubeconfig: String,
+    /// Whether it stays after the story.
+    pub stays: bool,
 }
 
-impl Lines {
-    /// Says what there is and how to look at it.
-    pub fn begin(cluster: &Cluster) -> Self {
+impl About {
+    /// What is to be known of this one.
+    pub fn of(cluster: &Cluster, stays: bool) -> Self {
         let kubeconfig = cluster.kubeconfig().display().to_string();
-        println!(
-            "A cluster of {} nodes in one process. Look at it from another terminal:",
-            cluster.nodes.len()
-        );
-        println!("  kubectl --kubeconfig {kubeconfig} get imagepulljobs,nodeimages -A");
-        Self { start: Instant::now(), kubeconfig }
+        Self { nodes: cluster.nodes.len(), kubeconfig, stays }
     }
 
-    /// Prints what is said.
-    pub fn print(&self, word: &Word) {
-        let seconds = self.start.elapsed().as_secs_f64();
-        match word {
-            Word::Title(text) => println!("\n{seconds:5.1} s  {text}"),
-            Word::Said(text) => println!("{seconds:5.1} s    {text}"),
-            Word::Ended(text) => println!("{seconds:5.1} s  ✓ {text}"),
-        }
+    /// What there is and how to look at it.
+    pub fn opening(&self) -> String {
+        let Self { nodes, kubeconfig, .. } = self;
+        format!(
+            "A cluster of {nodes} nodes in one process. Look at it from another terminal:\n  \
+             kubectl --kubeconfig {kubeconfig} get imagepulljobs,nodeimages -A\n"
+        )
     }
 
-    /// Says that the story is over.
-    pub fn close(&self, stays: bool) {
-        println!();
-        if stays {
-            println!("The cluster stays until Ctrl-C. Try a job of your own:");
-            println!("  kubectl --kubeconfig {} apply -f job.yaml", self.kubeconfig);
-        } else {
-            println!("That was all; nothing is left behind. `--forever` keeps the cluster.");
+    /// The last words.
+    pub fn closing(&self) -> String {
+        if self.stays {
+            let kubeconfig = &self.kubeconfig;
+            return format!(
+                "\nThe cluster stays until Ctrl-C. Try a job of your own:\n  \
+                 kubectl --kubeconfig {kubeconfig} apply -f job.yaml\n"
+            );
         }
+        "\nThat was all; nothing is left behind. `--forever` keeps the cluster.\n".to_owned()
+    }
+}
+
+/// What is said, with the time since the beginning.
+pub fn line(word: &Word, at: Duration) -> String {
+    let seconds = at.as_secs_f64();
+    match word {
+        Word::Title(text) => format!("\n{seconds:5.1} s  {text}\n"),
+        Word::Said(text) => format!("{seconds:5.1} s    {text}\n"),
+        Word::Ended(text) => format!("{seconds:5.1} s  ✓ {text}\n"),
+    }
+}
+
+/// Prints what is said as it is said.
+pub async fn follow(
+    about: &About,
+    story: impl Future<Output = Result<(), Trouble>>,
+    words: mpsc::UnboundedReceiver<Word>,
+    stopped: impl Future<Output = ()>,
+) -> Ending {
+    let told = async {
+        print!("{}", about.opening());
+        let (told, ()) = tokio::join!(story, print_all(words));
+        if told.is_ok() {
+            print!("{}", about.closing());
+        }
+        if told.is_ok() && about.stays {
+            std::future::pending::<()>().await;
+        }
+        told
+    };
+    tokio::select! {
+        told = told => Ending::Told(told),
+        () = stopped => Ending::Stopped,
+    }
+}
+
+async fn print_all(mut words: mpsc::UnboundedReceiver<Word>) {
+    let start = Instant::now();
+    while let Some(word) = words.recv().await {
+        print!("{}", line(&word, start.elapsed()));
     }
 }

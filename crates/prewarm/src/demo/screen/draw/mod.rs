@@ -1,0 +1,104 @@
+//! From a view to a frame, and nothing else: the same view on the same size always gives the same picture. A screen that
+//! is too small for something shows the rest.
+
+mod amount;
+mod jobs;
+mod nodes;
+mod palette;
+mod rows;
+
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::text::{Line, Span, Text};
+
+use super::view::{Event, Mood, View};
+pub use palette::Palette;
+use rows::{Needs, Rows};
+
+/// Draws one moment.
+pub fn draw(frame: &mut Frame<'_>, view: &View, palette: &Palette) {
+    let area = frame.area();
+    let header = header(view, area.width.into(), palette);
+    let (nodes, nodes_at_least) = nodes::rows_of_all(view.nodes.len(), area.width.into());
+    let needs = Needs { header: header.len(), jobs: view.jobs.len(), nodes, nodes_at_least };
+    let rows = Rows::divide(&needs, area.height.into());
+    let width = usize::from(area.width);
+    let mut lines = header;
+    lines.truncate(rows.header);
+    lines.extend(scene(view, width, palette).into_iter().take(rows.scene));
+    lines.extend(vec![Line::default(); rows.between]);
+    lines.extend(jobs::table(&view.jobs, width, rows.jobs, palette).into_iter().take(rows.jobs));
+    lines.extend(vec![Line::default(); rows.between]);
+    lines.extend(nodes::table(&view.nodes, width, rows.nodes, palette).into_iter().take(rows.nodes));
+    lines.extend(vec![Line::default(); rows.between]);
+    // Tables may be lower than they could be; events take what is left.
+    let left = usize::from(area.height).saturating_sub(lines.len());
+    lines.extend(events(&view.events, width, left, palette));
+    frame.render_widget(Text::from(lines), area);
+}
+
+/// What this is, and how to look at it with other programs.
+fn header(view: &View, width: usize, palette: &Palette) -> Vec<Line<'static>> {
+    let title = format!("Prewarm demo · {} nodes · {}", view.nodes.len(), clock(view.elapsed));
+    let ends = "q ends it";
+    let gap = width.saturating_sub(title.chars().count() + ends.len());
+    let first = Line::from(vec![
+        Span::styled(title, palette.strong),
+        Span::raw(" ".repeat(gap)),
+        Span::styled(ends, palette.dim),
+    ]);
+    let look = format!("kubectl --kubeconfig {}", view.kubeconfig);
+    let what = "get imagepulljobs,nodeimages -A";
+    let status = format!("prewarm status --kubeconfig {}", view.kubeconfig);
+    let hints = if look.len() + 1 + what.len() <= width {
+        vec![format!("{look} {what}"), status]
+    } else {
+        // In two lines that can still be copied as one command.
+        vec![format!("{look} \\"), format!("  {what}"), status]
+    };
+    let hints = hints.into_iter().map(|hint| Line::styled(hint, palette.dim));
+    std::iter::once(first).chain(hints).collect()
+}
+
+fn scene(view: &View, width: usize, palette: &Palette) -> Vec<Line<'static>> {
+    vec![
+        Line::default(),
+        Line::styled(fit(&view.scene.title, width), palette.strong),
+        Line::from(fit(&format!("  {}", view.scene.said), width)),
+    ]
+}
+
+/// The last ones that fit.
+fn events(events: &[Event], width: usize, rows: usize, palette: &Palette) -> Vec<Line<'static>> {
+    let shown = events.len().saturating_sub(rows.saturating_sub(1));
+    let heading = Line::styled("EVENTS", palette.heading);
+    let lines = events[shown..].iter().map(|event| {
+        let style = match event.mood {
+            Mood::Title => palette.strong,
+            Mood::Plain => palette.plain,
+            Mood::Good => palette.done,
+            Mood::Bad => palette.failed,
+        };
+        let at = Span::styled(format!("{:6.1} s  ", event.at.as_secs_f64()), palette.dim);
+        let text = fit(&event.text, width.saturating_sub(at.width()));
+        Line::from(vec![at, Span::styled(text, style)])
+    });
+    std::iter::once(heading).chain(lines).collect()
+}
+
+/// Minutes and seconds.
+fn clock(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    format!("{:02}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// A text that is exactly so wide; what does not fit is cut, with a sign.
+fn fit(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return format!("{text:<width$}");
+    }
+    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    cut.extend((width > 0).then_some('…'));
+    cut
+}

@@ -1,0 +1,49 @@
+//! What things look like. Without colours, everything can still be told apart by its sign or its word.
+
+use std::env;
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// The styles of a screen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Palette {
+    pub plain: Style,
+    pub strong: Style,
+    pub heading: Style,
+    pub dim: Style,
+    pub done: Style,
+    pub active: Style,
+    pub failed: Style,
+    pub waiting: Style,
+}
+
+impl Palette {
+    /// With colours, unless `NO_COLOR` has a value (no-color.org).
+    pub fn of_environment() -> Self {
+        let is_plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if is_plain { Self::plain() } else { Self::coloured() }
+    }
+
+    /// With colours.
+    pub fn coloured() -> Self {
+        let of = |colour| Style::new().fg(colour);
+        Self {
+            done: of(Color::Green),
+            active: of(Color::Cyan),
+            failed: of(Color::Red),
+            waiting: of(Color::Yellow),
+            ..Self::plain()
+        }
+    }
+
+    /// Without.
+    pub fn plain() -> Self {
+        let with = |modifier| Style::new().add_modifier(modifier);
+        Self {
+            strong: with(Modifier::BOLD),
+            heading: with(Modifier::BOLD | Modifier::DIM),
+            dim: with(Modifier::DIM),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What is shown at one moment: a plain value that is made from the state and the time, and that `draw` needs nothing
+//! besides.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use prewarm_demo::story::{Counts, Word};
+
+use super::name;
+use super::state::{self, State, What};
+
+/// One moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    pub elapsed: Duration,
+    pub kubeconfig: String,
+    pub scene: Scene,
+    /// Those with work to do, those that wait for nodes to come, and those that are over, the last one first.
+    pub jobs: Vec<Job>,
+    /// By name, `node-9` before `node-10`.
+    pub nodes: Vec<Node>,
+    /// The last one last.
+    pub events: Vec<Event>,
+}
+
+/// The scene that is played.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scene {
+    pub title: String,
+    pub said: String,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub name: String,
+    pub image: String,
+    pub counts: Counts,
+    pub time: Time,
+}
+
+/// How long a job takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    Took(Duration),
+    Left(Duration),
+    /// Nothing has ended yet, or nothing is left and the job goes on.
+    Unknown,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub name: String,
+    pub zone: String,
+    pub activity: Activity,
+    /// Bytes a second.
+    pub speed: u64,
+    pub free: u64,
+}
+
+/// What a node does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Activity {
+    Pulling { image: String, percent: u64, others: usize },
+    Waiting { image: String, why: String },
+    Idle { present: i32, failed: i32 },
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub at: Duration,
+    pub text: String,
+    pub mood: Mood,
+}
+
+/// Whether it is good to hear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    Title,
+    Plain,
+    Good,
+    Bad,
+}
+
+/// Settles what is shown.
+pub fn view(state: &State, kubeconfig: &str, now: Duration) -> View {
+    let mut jobs: Vec<_> = state.jobs.iter().collect();
+    jobs.sort_by_key(|(_, job)| (job.over.is_some(), !has_work(job.counts), Reverse(job.over), job.begun));
+    View {
+        elapsed: now,
+        kubeconfig: kubeconfig.to_owned(),
+        scene: Scene {
+            title: state.scene.title.clone(),
+            said: state.scene.said.as_ref().map(said).unwrap_or_default(),
+        },
+        jobs: jobs.into_iter().map(|((_, name), job)| show_job(name, job, now)).collect(),
+        nodes: show_nodes(state),
+        events: state.events.iter().map(show_event).collect(),
+    }
+}
+
+fn show_job(name: &str, job: &state::Job, now: Duration) -> Job {
+    let time = match job.over {
+        Some(over) => Time::Took(over.saturating_sub(job.begun)),
+        None => time_left(job.counts, now.saturating_sub(job.begun)),
+    };
+    Job { name: name.to_owned(), image: name::short(&job.image).to_owned(), counts: job.counts, time }
+}
+
+/// Whether there are nodes that have not ended.
+fn has_work(counts: Counts) -> bool {
+    counts.succeeded + counts.failed < counts.desired
+}
+
+/// What is left takes as long a node as what is done.
+fn time_left(counts: Counts, elapsed: Duration) -> Time {
+    let ended = u32::try_from(counts.succeeded + counts.failed).unwrap_or(0);
+    let left = u32::try_from(counts.desired).unwrap_or(0).saturating_sub(ended);
+    if ended == 0 || left == 0 {
+        return Time::Unknown;
+    }
+    Time::Left(elapsed * left / ended)
+}
+
+fn show_nodes(state: &State) -> Vec<Node> {
+    // A NodeImage may be heard of before its node is seen.
+    let seen = state.nodes.iter().filter(|(_, node)| !node.zone.is_empty());
+    let mut nodes: Vec<Node> = seen.map(show_node).collect();
+    nodes.sort_by_key(|node| node.name.len());
+    nodes
+}
+
+fn show_node((name, node): (&String, &state::Node)) -> Node {
+    let (name, zone, free) = (name.clone(), node.zone.clone(), node.free);
+    Node { name, zone, activity: activity(node), speed: node.speed.per_second(), free }
+}
+
+fn activity(node: &state::Node) -> Activity {
+    if let Some(pull) = node.pulls.first() {
+        return Activity::Pulling {
+            image: name::tagged(pull.reference.name(), pull.reference.tag()),
+            percent: (pull.done * 100).checked_div(pull.total).unwrap_or(0).min(100),
+            others: node.pulls.len() - 1,
+        };
+    }
+    match &node.report.waiting {
+        Some((image, why)) => Activity::Waiting { image: image.clone(), why: why.clone() },
+        None => Activity::Idle { present: node.report.present, failed: node.report.failed },
+    }
+}
+
+fn show_event(event: &state::Event) -> Event {
+    let (text, mood) = match &event.what {
+        What::Said(word @ Word::Title(_)) => (said(word), Mood::Title),
+        What::Said(word @ Word::Said(_)) => (said(word), Mood::Plain),
+        What::Said(word @ Word::Ended(_)) => (said(word), Mood::Good),
+        What::JobOver { name, counts } => {
+            let mood = if counts.failed > 0 { Mood::Bad } else { Mood::Good };
+            (format!("the job {name} is over: {counts}"), mood)
+        }
+        What::Failed { node, failure, others } => {
+            let others = if *others == 0 { String::new() } else { format!(" and {others} more nodes") };
+            (format!("{node}{others} could not pull {failure}"), Mood::Bad)
+        }
+    };
+    Event { at: event.at, text, mood }
+}
+
+fn said(word: &Word) -> String {
+    match word {
+        Word::Title(text) | Word::Said(text) => text.clone(),
+        Word::Ended(text) => format!("✓ {text}"),
+    }
+}
+
+impl Node {
+    /// How much there is to see: those with the most come first if there is no room for all.
+    fn rank(&self) -> u8 {
+        match self.activity {
+            Activity::Pulling { .. } => 0,
+            Activity::Waiting { .. } => 1,
+            Activity::Idle { .. } => 2,
+        }
+    }
+}
+
+/// The nodes for so many places, and how many are left out.
+pub fn fitting(nodes: &[Node], places: usize) -> (Vec<&Node>, usize) {
+    let mut shown: Vec<&Node> = nodes.iter().collect();
+    if nodes.len() > places {
+        shown.sort_by_key(|node| node.rank());
+        shown.truncate(places);
+    }
+    let left_out = nodes.len() - shown.len();
+    (shown, left_out)
+}
