@@ -1,5 +1,7 @@
 //! The demo as a person meets it: the release binary in a real pseudo-terminal.
 
+#[path = "demo/status.rs"]
+mod status;
 #[expect(dead_code, reason = "tests of the live view use more of it")]
 #[path = "../tests/screen/terminal.rs"]
 mod terminal;
@@ -22,13 +24,19 @@ const WINDOW: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     let mut figures = Figures::new("demo");
-    match story(&mut figures).and_then(|()| large(&mut figures)) {
+    match all(&mut figures) {
         Ok(()) => figures.close(),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(2)
         }
     }
+}
+
+fn all(figures: &mut Figures) -> anyhow::Result<()> {
+    story(figures)?;
+    large(figures)?;
+    status::measure(figures)
 }
 
 /// The story as it is played without any flag.

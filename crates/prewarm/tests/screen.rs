@@ -185,3 +185,57 @@ async fn a_job_of_ones_own_is_shown_like_any_other() {
     assert_clean(&ended);
     assert_eq!(ended.code, 0);
 }
+
+/// A demo that stays, and the path of its kubeconfig.
+fn staying() -> (Terminal, String) {
+    let terminal = Terminal::start(SMALL, &STAYING, &[]);
+    settled(&terminal);
+    let kubeconfig = terminal.kubeconfig().display().to_string();
+    (terminal, kubeconfig)
+}
+
+/// What a command writes to a terminal until it ends.
+fn written(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let ended = Terminal::run(LARGE, arguments, variables).end();
+    String::from_utf8(ended.shown.written).expect("text")
+}
+
+#[test]
+fn tables_are_coloured_on_a_terminal_unless_that_is_not_wanted() {
+    let (mut demo, kubeconfig) = staying();
+    let status = ["status", "--kubeconfig", &kubeconfig];
+    let coloured = written(&status, &[]);
+    assert!(coloured.contains("Settled") && coloured.contains("\u{1b}["), "{coloured:?}");
+    for plain in [[("NO_COLOR", "1")], [("TERM", "dumb")]] {
+        let text = written(&status, &plain);
+        assert!(text.contains("Settled") && !text.contains('\u{1b}'), "{text:?}");
+    }
+    demo.press("q");
+    assert_clean(&demo.end());
+}
+
+#[test]
+fn whoever_waits_on_a_terminal_sees_a_bar_for_each_image() {
+    let (mut demo, kubeconfig) = staying();
+    let images = ["registry.demo/shop/cart:1.0", "registry.demo/shop/cart:0.0"];
+    let text = written(&["pull", images[0], images[1], "--wait", "--kubeconfig", &kubeconfig], &[]);
+    assert!(text.contains(&format!("{} [=====", images[0])), "{text}");
+    assert!(text.contains(&format!("{} [", images[1])) && text.contains("NotFound"), "{text}");
+    demo.press("q");
+    assert_clean(&demo.end());
+}
+
+#[test]
+fn a_watched_status_is_drawn_in_place_until_it_is_interrupted() {
+    let (mut demo, kubeconfig) = staying();
+    let mut status = Terminal::run(SMALL, &["status", "--watch", "--kubeconfig", &kubeconfig], &[]);
+    while !String::from_utf8_lossy(&status.shown().written).contains("imagepulljob/cart") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    status.press("\u{3}");
+    let ended = status.end();
+    let text = String::from_utf8_lossy(&ended.shown.written).into_owned();
+    assert!(text.starts_with("\u{1b}[2J\u{1b}[H"), "{text:?}");
+    demo.press("q");
+    assert_clean(&demo.end());
+}

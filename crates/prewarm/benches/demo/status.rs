@@ -72,7 +72,11 @@ async fn fill(client: &Client) -> anyhow::Result<()> {
 
 async fn make<K>(api: &Api<K>, object: Value, status: Value) -> anyhow::Result<()>
 where
-    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
+    K: kube::Resource<DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + serde::Serialize
+        + serde::de::DeserializeOwned,
 {
     let object: K = serde_json::from_value(object)?;
     let made = api.create(&PostParams::default(), &object).await?;

@@ -6,6 +6,8 @@ use std::io::{self, IsTerminal as _, Write};
 
 use std::time::Duration;
 
+use ratatui::crossterm::terminal;
+
 use super::{Format, Look, Report, render};
 use crate::answer::{Answer, Exit};
 use crate::reach::Changes;
@@ -52,7 +54,8 @@ impl Live {
 
     fn in_place(&self, text: &str) -> String {
         let clear = if self.shown.is_none() { CLEAR } else { "" };
-        format!("{clear}{HOME}{text}")
+        let height = terminal::size().map_or(usize::MAX, |(_, height)| usize::from(height));
+        format!("{clear}{HOME}{}", fitting(text, height))
     }
 }
 
@@ -69,6 +72,17 @@ pub async fn follow<R: Report>(
     Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
 }
 
+/// As many lines as there is room for: what scrolls cannot be drawn over. The last line is the cursor's.
+fn fitting(text: &str, height: usize) -> String {
+    let (all, room) = (text.lines().count(), height.saturating_sub(2));
+    if all <= room {
+        return text.to_owned();
+    }
+    let shown = text.lines().take(room.saturating_sub(1)).flat_map(|line| [line, "\n"]);
+    let left_out = all - room.saturating_sub(1);
+    shown.collect::<String>() + &format!("… and {left_out} more lines\n")
+}
+
 /// The lines that were not there before.
 fn fresh_lines(before: &str, text: &str) -> String {
     let known: HashSet<&str> = before.lines().collect();
@@ -78,6 +92,13 @@ fn fresh_lines(before: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_fit_on_the_screen_is_counted() {
+        assert_eq!(fitting("a\nb\n", 4), "a\nb\n");
+        assert_eq!(fitting("a\nb\nc\n", 4), "a\n… and 2 more lines\n");
+        assert_eq!(fitting("a\nb\nc\n", 0), "… and 3 more lines\n");
+    }
 
     #[test]
     fn only_what_has_changed_is_printed_again() {

@@ -46,11 +46,15 @@ pub struct Ended {
 impl Terminal {
     /// Starts the demo on a terminal of this size, with these variables besides its usual ones.
     pub fn start(size: (u16, u16), arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::run(size, &[&["demo"], arguments].concat(), variables)
+    }
+
+    /// The same with any command.
+    pub fn run(size: (u16, u16), arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         // A path that is equally long everywhere: the picture depends on it.
         let directory = tempfile::Builder::new().prefix("screen-").tempdir_in("/tmp").expect("a directory");
         let pair = native_pty_system().openpty(pty_size(size)).expect("a pseudo-terminal");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_prewarm"));
-        command.arg("demo");
         command.args(arguments);
         command.env_remove("NO_COLOR");
         command.env("TERM", "xterm-256color");

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use prewarm_demo::story::{Counts, Word};
+use prewarm_plan::image_pull_job::estimate::Progress;
 
 use super::name;
 use super::state::{self, State, What};
@@ -116,12 +117,10 @@ fn has_work(counts: Counts) -> bool {
 
 /// What is left takes as long a node as what is done.
 fn time_left(counts: Counts, elapsed: Duration) -> Time {
-    let ended = u32::try_from(counts.succeeded + counts.failed).unwrap_or(0);
-    let left = u32::try_from(counts.desired).unwrap_or(0).saturating_sub(ended);
-    if ended == 0 || left == 0 {
-        return Time::Unknown;
-    }
-    Time::Left(elapsed * left / ended)
+    let number = |count: i32| u32::try_from(count).unwrap_or(0);
+    let done = number(counts.succeeded + counts.failed);
+    let progress = Progress { desired: number(counts.desired), done, elapsed, ..Progress::default() };
+    progress.left().map_or(Time::Unknown, Time::Left)
 }
 
 fn show_nodes(state: &State) -> Vec<Node> {
