@@ -56,7 +56,7 @@ async fn asked(figures: &mut Figures) -> anyhow::Result<()> {
     }
     let per_run = f64::from(requests.load(Ordering::Relaxed)) / f64::from(u32::try_from(RUNS)?);
     let what = format!("status of {JOBS} jobs × {NODES} nodes");
-    figures.add(&what, median(&mut times), "s", Bar::AtMost(1.0));
+    figures.add(&what, median(times), "s", Bar::AtMost(1.0));
     figures.add(&format!("{what}: requests"), per_run, "", Bar::AtMost(2.0));
     Ok(())
 }

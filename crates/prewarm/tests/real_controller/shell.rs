@@ -20,7 +20,7 @@ pub async fn a_person_pulls_waits_and_learns_why_an_image_is_missing() -> anyhow
     let world = World::shared().await?;
     let (image, namespace) =
         (world.publish("from-the-shell").await?, world.cluster.server.namespace().await?);
-    let nodes: Vec<&str> = world.nodes.iter().map(|node| node.name()).collect();
+    let nodes: Vec<&str> = world.nodes.iter().map(prewarm_testkit::Node::name).collect();
     let nodes = nodes.join(",");
     let wait = ["--node", &nodes, "-n", &namespace, "--wait", "--timeout", "3m"];
 
