@@ -229,9 +229,7 @@ fn whoever_waits_on_a_terminal_sees_a_bar_for_each_image() {
 fn a_watched_status_is_drawn_in_place_until_it_is_interrupted() {
     let (mut demo, kubeconfig) = staying();
     let mut status = Terminal::run(SMALL, &["status", "--watch", "--kubeconfig", &kubeconfig], &[]);
-    while !String::from_utf8_lossy(&status.shown().written).contains("imagepulljob/cart") {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    status.wait_written("imagepulljob/cart");
     status.press("\u{3}");
     let ended = status.end();
     let text = String::from_utf8_lossy(&ended.shown.written).into_owned();

@@ -86,9 +86,19 @@ impl Terminal {
 
     /// Waits until the screen is so, and gives what it shows.
     pub fn wait(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        self.until(what, Shown::text, is_so)
+    }
+
+    /// Waits until something was written, by a program that marks no frames.
+    pub fn wait_written(&self, part: &str) {
+        let written = |shown: &Shown| String::from_utf8_lossy(&shown.written).into_owned();
+        self.until(part, written, |text| text.contains(part));
+    }
+
+    fn until(&self, what: &str, look: impl Fn(&Shown) -> String, is_so: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
-            let text = self.shown().text();
+            let text = look(&self.shown());
             if is_so(&text) {
                 return text;
             }
