@@ -2,6 +2,8 @@
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::shipped;
+
 /// One benchmark.
 struct Bench {
     name: &'static str,
@@ -45,7 +47,7 @@ const BENCHES: [Bench; 5] = [
     },
 ];
 
-/// Runs one benchmark in a release build, with these flags of its own.
+/// Runs one benchmark on the program as it is shipped, with these flags of its own.
 pub fn run(name: &str, flags: &[&str]) -> Result<()> {
     let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) else {
         bail!("there is no benchmark {name:?}; there are:\n{}", list());
@@ -53,7 +55,9 @@ pub fn run(name: &str, flags: &[&str]) -> Result<()> {
     if bench.is_real && !flags.contains(&"--embedded") {
         crate::tools::run().context("this benchmark needs the programs of the real cluster")?;
     }
+    let program = shipped::build()?;
     let status = crate::cargo::cargo()
+        .env(shipped::PROGRAM_VARIABLE, program)
         .args(["bench", "--quiet", "--package", bench.package, "--bench", bench.name])
         .arg("--")
         .args(flags)

@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod duration;
 mod generate;
+mod shipped;
 mod test;
 mod tools;
 

@@ -55,12 +55,16 @@ pub mod condition {
     pub const FAILED: &str = "Failed";
     /// Pull jobs: work goes on, or why it does not.
     pub const PROGRESSING: &str = "Progressing";
-    /// ImagePullJob: every node that the job names exists.
+    /// ImagePullJob: every node that the job names exists. BroadcastJob: its pods fit some node.
     pub const NODES_FOUND: &str = "NodesFound";
     /// ImagePullJob: every Secret that the job names exists and was copied for the agents.
     pub const SECRETS_READY: &str = "SecretsReady";
     /// ImageListPullJob: every image has its ImagePullJob.
     pub const CHILDREN_CREATED: &str = "ChildrenCreated";
+    /// BroadcastJob: the API server takes the pods.
+    pub const PODS_CREATED: &str = "PodsCreated";
+    /// BroadcastJob: the scheduler finds a place for every pod.
+    pub const PODS_SCHEDULED: &str = "PodsScheduled";
     /// ImagePrefetch: every chosen node holds all images.
     pub const READY: &str = "Ready";
     /// Reason of [`READY`] when true.
@@ -110,6 +114,14 @@ pub mod event {
     pub const CONTINUE: &str = "Continue";
     /// A BroadcastJob took too long.
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+    /// A BroadcastJob failed because one of its pods did.
+    pub const FAILED_POD_FOUND: &str = "failed pod is found";
+    /// The API server does not take a pod of a BroadcastJob.
+    pub const POD_REFUSED: &str = "PodRefused";
+    /// The scheduler finds no place for a pod of a BroadcastJob.
+    pub const POD_UNSCHEDULABLE: &str = "PodUnschedulable";
+    /// A BroadcastJob has no node that its pods fit.
+    pub const NO_NODE_FITS: &str = "NoNodeFits";
     /// A BroadcastJob is complete.
     pub const JOB_COMPLETE: &str = "JobComplete";
     /// A BroadcastJob has more pods than its parallelism allows.

@@ -91,8 +91,14 @@ pub const CONTROLLER: Account = Account {
     name: "prewarm-controller",
     permissions: &[
         Permission { scope: Scope::Cluster, group: "", resource: "nodes", verbs: &["list", "watch"] },
-        // Watched in namespaces with an unfinished job that selects nodes by their pods.
-        Permission { scope: Scope::Cluster, group: "", resource: "pods", verbs: &["list", "watch"] },
+        // Watched in namespaces with an unfinished job that selects nodes by their pods; made and deleted for
+        // BroadcastJobs.
+        Permission {
+            scope: Scope::Cluster,
+            group: "",
+            resource: "pods",
+            verbs: &["get", "list", "watch", "create", "delete"],
+        },
         Permission {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
@@ -128,6 +134,18 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagelistpulljobs/status",
+            verbs: &["patch"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "broadcastjobs",
+            verbs: &["get", "list", "watch", "patch", "delete"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "broadcastjobs/status",
             verbs: &["patch"],
         },
         Permission { scope: Scope::Cluster, group: "", resource: "secrets", verbs: &["get"] },

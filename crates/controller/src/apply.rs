@@ -19,6 +19,7 @@ use crate::watch::{Held, Kind};
 use prewarm_clock::Clock;
 
 pub mod answer;
+mod broadcast_job;
 mod image_list_pull_job;
 mod image_pull_job;
 mod node_image;
@@ -85,7 +86,8 @@ impl Applier {
         while self.running.try_join_next().is_some() {}
         let places = match command {
             Command::Tell(telling) => return self.tell(telling),
-            Command::NodeImage { .. } => self.nodes.clone(),
+            // One for each node, so that they may be a thousand.
+            Command::NodeImage { .. } | Command::CreatePod { .. } | Command::DeletePod { .. } => self.nodes.clone(),
             _ => self.others.clone(),
         };
         let (hands, sender) = (self.hands.clone(), self.sender.clone());
@@ -128,6 +130,9 @@ impl Hands {
             Command::List { uid, key, write } => self.list(uid, key, write).await,
             Command::CreateChild { list, child } => self.create_child(list, *child).await,
             Command::DeleteChild { list, key, uid } => self.delete_child(list, key, uid).await,
+            Command::Broadcast { uid, key, write } => self.broadcast(uid, key, write).await,
+            Command::CreatePod { job, node, pod } => self.create_pod(job, node, *pod).await,
+            Command::DeletePod { job, key, uid } => self.delete_pod(job, key, uid).await,
             Command::ReadSource(key) => self.read_source(key).await,
             Command::Copy { source, action } => self.copy(source, action).await,
             Command::Tell(_) => Box::new(|_, _, _| {}),

@@ -7,7 +7,7 @@ use prewarm_plan::ledger::Settings;
 pub struct Config {
     /// What the decisions depend on.
     pub settings: Settings,
-    /// How many NodeImages are written at once.
+    /// How many NodeImages, and pods of BroadcastJobs, are written at once.
     pub concurrent_writes: usize,
     /// How many requests a second are sent in the long run.
     pub requests_per_second: u32,

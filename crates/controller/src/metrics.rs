@@ -64,6 +64,12 @@ pub enum Written {
     ImageListPullJobStatus,
     /// A child of an ImageListPullJob.
     Child,
+    /// A BroadcastJob's pause, or its end.
+    BroadcastJob,
+    /// A BroadcastJob's status.
+    BroadcastJobStatus,
+    /// A pod of a BroadcastJob.
+    Pod,
     /// The copy of a Secret.
     Secret,
     /// An event.
@@ -133,6 +139,7 @@ impl Metrics {
             ("image_pull_job", before.jobs, after.jobs),
             ("image_list_pull_job", before.lists, after.lists),
             ("node_image", before.nodes, after.nodes),
+            ("broadcast_job", before.broadcasts, after.broadcasts),
         ];
         for (kind, before, after) in counts {
             self.inner.passes.get_or_create(&[("kind", kind)]).inc_by(after - before);
@@ -234,7 +241,7 @@ impl Inner {
 }
 
 impl Written {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 13] = [
         Self::NodeImage,
         Self::NodeImageStatus,
         Self::ImagePullJob,
@@ -242,6 +249,9 @@ impl Written {
         Self::ImageListPullJob,
         Self::ImageListPullJobStatus,
         Self::Child,
+        Self::BroadcastJob,
+        Self::BroadcastJobStatus,
+        Self::Pod,
         Self::Secret,
         Self::Event,
         Self::Lease,
@@ -256,6 +266,9 @@ impl Written {
             Self::ImageListPullJob => "image_list_pull_job",
             Self::ImageListPullJobStatus => "image_list_pull_job_status",
             Self::Child => "child",
+            Self::BroadcastJob => "broadcast_job",
+            Self::BroadcastJobStatus => "broadcast_job_status",
+            Self::Pod => "pod",
             Self::Secret => "secret",
             Self::Event => "event",
             Self::Lease => "lease",

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
 use prewarm_clock::Clock;
 use prewarm_plan::ledger::Ledger;
 use prewarm_process::event::{Events, Teller, Writer, events};
@@ -20,7 +21,7 @@ use crate::config::Config;
 use crate::health::Health;
 use crate::lease::Term;
 use crate::metrics::Metrics;
-use crate::watch::{Heard, Held, Kind, SlimNode, SlimPod, Watch, follow};
+use crate::watch::{BroadcastPod, Heard, Held, Kind, SlimNode, SlimPod, Watch, follow, follow_labelled};
 
 /// How many news wait for the loop; watches wait when there are more.
 const MAX_NEWS: usize = 4096;
@@ -107,6 +108,14 @@ impl Loop {
             follow::<ImagePullJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
             follow::<ImageListPullJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
             follow::<Secret>(secrets, None, sender.clone(), metrics.clone()),
+            follow::<BroadcastJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
+            follow_labelled::<BroadcastPod>(
+                Api::all(client.clone()),
+                BROADCAST_JOB_UID_LABEL,
+                None,
+                sender.clone(),
+                metrics.clone(),
+            ),
         ];
         let ledger = Ledger::new(config.settings.clone());
         let (pods, synced) = (BTreeMap::new(), BTreeSet::new());
@@ -177,6 +186,9 @@ impl Loop {
                     self.applier.verify(kind, held);
                 }
                 self.synced.insert(kind);
+                if Kind::NEEDED_FOR_BROADCASTS.iter().all(|kind| self.synced.contains(kind)) {
+                    self.ledger.broadcasts.sync();
+                }
                 if self.is_synced() {
                     self.controller.health.synced();
                 }

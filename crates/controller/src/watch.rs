@@ -19,10 +19,12 @@ use tracing::{debug, warn};
 
 use crate::metrics::Metrics;
 
+mod broadcast_pod;
 mod kind;
 mod lenient;
 mod slim;
 
+pub use broadcast_pod::BroadcastPod;
 pub use kind::{Held, Kind, Watched};
 pub use lenient::Lenient;
 pub use slim::{SlimNode, SlimPod};
@@ -69,9 +71,23 @@ pub fn follow<K>(
 where
     K: Watched + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
+    follow_labelled(api, "", namespace, sender, metrics)
+}
+
+/// Follows those objects of a kind that a label selector chooses.
+pub fn follow_labelled<K>(
+    api: Api<Lenient<K>>,
+    labels: &'static str,
+    namespace: Option<String>,
+    sender: mpsc::Sender<Heard>,
+    metrics: Metrics,
+) -> Watch
+where
+    K: Watched + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
     let task = tokio::spawn(async move {
         let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
-        let config = watcher::Config::default().timeout(seconds).page_size(PAGE);
+        let config = watcher::Config::default().timeout(seconds).page_size(PAGE).labels(labels);
         let mut events = std::pin::pin!(watcher(api, config).default_backoff());
         let mut known = Known::default();
         while let Some(event) = events.next().await {

@@ -81,7 +81,8 @@ pub fn set_condition(
     }
 }
 
-fn shorten(message: String) -> String {
+/// The message, cut if it is too long.
+pub(crate) fn shorten(message: String) -> String {
     if message.chars().nth(LONGEST_MESSAGE).is_none() {
         return message;
     }

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod amount;
+pub mod broadcast_job;
 pub mod condition;
 mod hash;
 pub mod image_list_pull_job;

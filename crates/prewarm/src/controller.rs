@@ -66,6 +66,11 @@ pub struct Args {
     #[arg(long, env = "KRUISE_DAEMON_CONFIG_NS", value_name = "NAMESPACE", default_value = DEFAULT_CONFIG_NAMESPACE,
           help_heading = "Jobs")]
     config_namespace: String,
+    /// Let the scheduler place the pods of BroadcastJobs; otherwise they are bound to their nodes directly
+    #[arg(long, env = "PREWARM_ASSIGN_BCJ_PODS_BY_SCHEDULER", value_name = "BOOL", default_value_t = true,
+          help_heading = "Jobs", action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true",
+          require_equals = true)]
+    assign_bcj_pods_by_scheduler: bool,
 
     /// How many writes a second are sent in the long run
     #[arg(long, env = "PREWARM_KUBE_API_QPS", value_name = "N", default_value_t = Config::default().requests_per_second,
@@ -75,7 +80,7 @@ pub struct Args {
     #[arg(long, env = "PREWARM_KUBE_API_BURST", value_name = "N", default_value_t = Config::default().burst,
           help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=MAX_REQUESTS))]
     kube_api_burst: u32,
-    /// How many NodeImages are written at the same time
+    /// How many NodeImages and pods are written at the same time
     #[arg(long, env = "PREWARM_CONCURRENT_WRITES", value_name = "N", default_value_t = 32, help_heading = "Load",
           value_parser = clap::value_parser!(u64).range(1..=MAX_CONCURRENT_WRITES))]
     concurrent_writes: u64,
@@ -135,6 +140,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         settings: Settings {
             config_namespace: args.config_namespace.clone(),
             always_ttl: args.default_ttlseconds_for_always_nodeimage,
+            assigns_by_scheduler: args.assign_bcj_pods_by_scheduler,
         },
         concurrent_writes: usize::try_from(args.concurrent_writes)?,
         requests_per_second: args.kube_api_qps,

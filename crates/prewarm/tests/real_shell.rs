@@ -5,13 +5,12 @@
 #[expect(dead_code, reason = "some of it is for the embedded API only")]
 mod suite;
 
-use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::ensure;
 use prewarm_api::crd;
-use prewarm_testkit::binary::BINARY_VARIABLE;
+use prewarm_testkit::binary::given_or;
 use prewarm_testkit::{ApiServer, install, real_tests};
 use suite::{Shell, compare, furnish, masked};
 
@@ -24,7 +23,7 @@ real_tests! {
 
 /// `cargo xtask test` hands over the release binary; `cargo test` takes the one that it built.
 fn program() -> PathBuf {
-    env::var_os(BINARY_VARIABLE).map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_prewarm")), PathBuf::from)
+    given_or(env!("CARGO_BIN_EXE_prewarm"))
 }
 
 async fn every_command_says_what_the_transcript_says_on_a_real_server() -> anyhow::Result<()> {

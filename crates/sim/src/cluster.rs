@@ -5,10 +5,11 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
-use prewarm_api::kruise::{ImagePullJob, ImagePullJobStatus, NodeImage};
+use prewarm_api::kruise::{BroadcastJob, ImagePullJob, ImagePullJobStatus, NodeImage};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::{Clock, TokioClock};
 use prewarm_embedded::faults::Faults;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::controller::Controller;
 use crate::node::Node;
+use crate::player::{Act, Player};
 
 /// When simulated time begins.
 const BEGINNING: &str = "2026-11-15T08:00:00Z";
@@ -120,7 +122,7 @@ impl Cluster {
         let patch = json!({"status": {"conditions": [{
             "type": "Ready", "status": status, "lastTransitionTime": now, "lastHeartbeatTime": now,
             "reason": "Simulated", "message": "",
-        }]}});
+        }], "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}}});
         let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(self.client.clone());
         api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("a Node's status");
     }
@@ -150,6 +152,24 @@ impl Cluster {
             "metadata": {"name": name}, "spec": with_completion_policy(spec),
         }))
         .await
+    }
+
+    /// Makes a BroadcastJob in the namespace `default`. `spec` lacks only what is the same everywhere.
+    pub async fn broadcast(&self, name: &str, spec: Value) -> BroadcastJob {
+        let mut whole = json!({"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "main", "image": "tool:1"}],
+        }}});
+        json_patch::merge(&mut whole, &spec);
+        self.create(json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "BroadcastJob",
+            "metadata": {"name": name}, "spec": whole,
+        }))
+        .await
+    }
+
+    /// Plays the pods of BroadcastJobs.
+    pub fn play(&self, usual: Act) -> Player {
+        Player::start(self.client.clone(), self.clock.clone(), usual)
     }
 
     /// Makes any object, in its namespace or in `default`.
@@ -187,6 +207,16 @@ impl Cluster {
 
     /// Lists of the namespace `default`.
     pub fn lists(&self) -> Api<prewarm_api::kruise::ImageListPullJob> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// BroadcastJobs of the namespace `default`.
+    pub fn broadcasts(&self) -> Api<BroadcastJob> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// Pods of the namespace `default`.
+    pub fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.client.clone())
     }
 

@@ -9,8 +9,10 @@
 mod cluster;
 mod controller;
 mod node;
+mod player;
 mod wait;
 
 pub use cluster::Cluster;
 pub use controller::Fall;
 pub use node::Node;
+pub use player::{Act, Player};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_api::kruise::{BroadcastJob, ImagePullJob, NodeImage};
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
@@ -50,6 +50,24 @@ impl Cluster {
             job.status.as_ref().is_some_and(|status| status.completion_time.is_some())
         })
         .await
+    }
+
+    /// Waits until a BroadcastJob is as wanted.
+    pub async fn broadcast_within(
+        &self,
+        seconds: u64,
+        name: &str,
+        is_wanted: impl Fn(&BroadcastJob) -> bool,
+    ) -> BroadcastJob {
+        let start = Instant::now();
+        loop {
+            let job = self.broadcasts().get_opt(name).await.expect("the API answers");
+            if let Some(job) = job.as_ref().filter(|job| is_wanted(job)) {
+                return job.clone();
+            }
+            assert!(start.elapsed() < Duration::from_secs(seconds), "after {seconds} s, {name} is {job:#?}");
+            tokio::time::sleep(INTERVAL).await;
+        }
     }
 
     /// Waits until a NodeImage is as wanted; `None` stands for one that does not exist.

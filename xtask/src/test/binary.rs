@@ -10,12 +10,10 @@ use serde_json::Value;
 
 use super::tally::Tally;
 use crate::duration::readable;
+use crate::shipped::PROGRAM_VARIABLE;
 
 /// How a test begins a line about how much it ran, which is shown even if all is well.
 const COUNTED: &str = "counted: ";
-
-/// Tells tests which program to test. Others take the one that cargo built along with them, which is not optimized.
-const PROGRAM_VARIABLE: &str = "PREWARM_BINARY";
 
 /// One executable full of tests.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,24 +37,6 @@ pub fn build_all() -> anyhow::Result<Vec<Binary>> {
     // Cargo names them in the order in which they happen to be finished.
     binaries.sort_by_key(Binary::title);
     Ok(binaries)
-}
-
-/// Builds the program as it is shipped, and says where it is.
-pub fn build_shipped() -> anyhow::Result<PathBuf> {
-    let mut command = crate::cargo::cargo();
-    command.args(["build", "--quiet", "--release", "--package", "prewarm"]);
-    command.arg("--message-format=json-render-diagnostics");
-    let output = command.stderr(Stdio::inherit()).output().context("starting cargo")?;
-    ensure!(output.status.success(), "cargo build --release: {}", output.status);
-    let messages = String::from_utf8(output.stdout).context("cargo printed no text")?;
-    messages.lines().find_map(program).context("cargo names no program")
-}
-
-/// Reads one message of cargo for the program.
-fn program(message: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    let is_program = message["target"]["kind"][0] == "bin" && message["target"]["name"] == "prewarm";
-    is_program.then(|| Some(message["executable"].as_str()?.into()))?
 }
 
 /// Reads one message of cargo; most of them are about something else.
@@ -163,13 +143,6 @@ mod tests {
         let binary = parse(&MESSAGE.replace("[\"test\"]", "[\"lib\"]")).unwrap();
         assert!(!binary.is_real());
         assert_eq!(binary.title(), "testkit");
-    }
-
-    #[test]
-    fn the_program_is_found_among_the_messages() {
-        let message = MESSAGE.replace("[\"test\"]", "[\"bin\"]").replace("\"real_nodes\"", "\"prewarm\"");
-        assert_eq!(program(&message), Some("/target/real_nodes-1".into()));
-        assert_eq!(program(MESSAGE), None);
     }
 
     #[test]

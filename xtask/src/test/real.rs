@@ -4,8 +4,9 @@ use std::env;
 
 use prewarm_bed::{cgroups, enter};
 
-use super::binary::{self, Binary};
+use super::binary::Binary;
 use super::tally::Tally;
+use crate::shipped;
 use crate::tools::{self, Readiness};
 
 /// Runs the binaries one after the other; each makes its own bed.
@@ -13,7 +14,7 @@ pub fn run(binaries: &[Binary]) -> anyhow::Result<Tally> {
     if let Some(reason) = obstacle()? {
         return skip(binaries, &reason);
     }
-    let program = binary::build_shipped()?;
+    let program = shipped::build()?;
     let mut sum = Tally::default();
     for binary in binaries {
         sum += binary.run_aloud(&program)?;

@@ -128,6 +128,10 @@ pub struct BroadcastJobStatus {
     /// Number of nodes that should run the pod.
     #[schemars(extend("default" = null))]
     pub desired: i32,
+    /// With failure policy `Pause`: number of failed pods for which the job was paused already, so that it goes on
+    /// when it is resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_failures: Option<i32>,
     /// `running`, `paused`, `completed` or `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<BroadcastJobPhase>,

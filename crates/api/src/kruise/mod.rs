@@ -40,3 +40,5 @@ pub const API_VERSION: &str = "apps.kruise.io/v1beta1";
 pub const IMAGE_PULL_JOB: &str = "ImagePullJob";
 /// The kind of the jobs for several images.
 pub const IMAGE_LIST_PULL_JOB: &str = "ImageListPullJob";
+/// The kind of the jobs that run a pod on every node.
+pub const BROADCAST_JOB: &str = "BroadcastJob";

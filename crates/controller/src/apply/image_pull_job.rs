@@ -9,7 +9,6 @@ use kube::{Api, Resource};
 use prewarm_api::kruise::ImagePullJob;
 use prewarm_plan::ledger::{Outcome, Write};
 use prewarm_plan::secret::JobKey;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::warn;
 
@@ -18,18 +17,14 @@ use super::node_image::{is_on_its_way_out, json_patch};
 use super::{FIELD_MANAGER, Hands, Settled};
 use crate::metrics::Written;
 
-/// The two kinds of jobs, as far as writing them goes.
+/// The kinds of jobs, and pods, as far as writing them goes.
 pub(super) trait JobKind:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
 {
 }
 
 impl<K> JobKind for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + Serialize
-        + DeserializeOwned
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
 {
 }
 
@@ -66,7 +61,7 @@ impl Hands {
     }
 
     /// Deletes the one with this UID, and lets the garbage collector take what it owns.
-    async fn remove<K: JobKind>(
+    pub(super) async fn remove<K: JobKind>(
         &self,
         api: &Api<K>,
         uid: &str,
@@ -85,7 +80,7 @@ impl Hands {
         }
     }
 
-    async fn job_answer<K: JobKind>(
+    pub(super) async fn job_answer<K: JobKind>(
         &self,
         api: &Api<K>,
         key: &JobKey,
@@ -93,6 +88,23 @@ impl Hands {
     ) -> Outcome<K> {
         let what = format!("{} {key}", K::kind(&()));
         outcome(&what, answer, async || self.send(api.get_opt(&key.name)).await).await
+    }
+
+    /// What became of an object that a job makes.
+    pub(super) async fn created<K: JobKind>(
+        &self,
+        api: &Api<K>,
+        key: &JobKey,
+        answer: Option<Result<K, kube::Error>>,
+    ) -> Outcome<K> {
+        match answer {
+            // A quota or a policy is the user's own, and waiting does not help.
+            Some(Err(kube::Error::Api(status))) if status.code == 403 => {
+                warn!(kind = %K::kind(&()), object = %key, reason = %status.message, "the API server refuses it");
+                Outcome::Refused(status.message.clone())
+            }
+            answer => self.job_answer(api, key, answer).await,
+        }
     }
 
     pub(super) async fn create_child(&self, list: Arc<str>, child: ImagePullJob) -> Settled {
@@ -104,14 +116,7 @@ impl Hands {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let answer = self.send(api.create(&params, &child)).await;
         self.count(Written::Child, answer.as_ref());
-        let outcome = match answer {
-            // A quota or a policy is the user's own, and waiting does not help.
-            Some(Err(kube::Error::Api(status))) if status.code == 403 => {
-                warn!(job = %key, reason = %status.message, "the API server refuses a child");
-                Outcome::Refused(status.message.clone())
-            }
-            answer => self.job_answer(&api, &key, answer).await,
-        };
+        let outcome = self.created(&api, &key, answer).await;
         Box::new(move |ledger, now, jitter| ledger.child_created(&list, &child, outcome, now, jitter))
     }
 

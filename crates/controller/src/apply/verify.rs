@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Resource};
-use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use serde::de::DeserializeOwned;
 
 use super::{Hands, Settled};
-use crate::watch::{Held, Kind, Watched};
+use crate::watch::{BroadcastPod, Held, Kind, Watched};
 
 /// The pause after the API server could not be asked.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -30,6 +30,12 @@ impl Hands {
                 Some(self.look::<ImageListPullJob>(Api::namespaced(client, &namespace), held).await)
             }
             Kind::Secret => Some(self.look::<Secret>(Api::namespaced(client, &namespace), held).await),
+            Kind::BroadcastJob => {
+                Some(self.look::<BroadcastJob>(Api::namespaced(client, &namespace), held).await)
+            }
+            Kind::BroadcastPod => {
+                Some(self.look::<BroadcastPod>(Api::namespaced(client, &namespace), held).await)
+            }
             Kind::Node | Kind::Pod => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_plan::ledger::Ledger;
 use prewarm_plan::secret::{Copy, JobKey};
 
@@ -24,15 +24,30 @@ pub enum Kind {
     Secret,
     /// Pod, in namespaces with a job that selects by pods.
     Pod,
+    /// BroadcastJob.
+    BroadcastJob,
+    /// Pod of a BroadcastJob.
+    BroadcastPod,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 6] =
-        [Self::Node, Self::NodeImage, Self::ImagePullJob, Self::ImageListPullJob, Self::Secret, Self::Pod];
+    pub const ALL: [Self; 8] = [
+        Self::Node,
+        Self::NodeImage,
+        Self::ImagePullJob,
+        Self::ImageListPullJob,
+        Self::Secret,
+        Self::Pod,
+        Self::BroadcastJob,
+        Self::BroadcastPod,
+    ];
     /// The kinds that have to be known before anything is decided.
     pub const NEEDED: [Self; 5] =
         [Self::Node, Self::NodeImage, Self::ImagePullJob, Self::ImageListPullJob, Self::Secret];
+    /// The kinds that have to be known besides before anything is decided about BroadcastJobs. Whoever does not use them
+    /// need not give the rights to them.
+    pub const NEEDED_FOR_BROADCASTS: [Self; 2] = [Self::BroadcastJob, Self::BroadcastPod];
 
     /// A short fixed word for metrics and logs.
     pub fn as_str(self) -> &'static str {
@@ -43,6 +58,8 @@ impl Kind {
             Self::ImageListPullJob => "image_list_pull_job",
             Self::Secret => "secret",
             Self::Pod => "pod",
+            Self::BroadcastJob => "broadcast_job",
+            Self::BroadcastPod => "broadcast_pod",
         }
     }
 }
@@ -80,6 +97,8 @@ impl Kind {
                 let in_config = |held: Held| Held { namespace: ledger.config_namespace().to_owned(), ..held };
                 ledger.held_copies().map(in_cluster).map(in_config).collect()
             }
+            Self::BroadcastJob => ledger.broadcasts.held_jobs().map(job).collect(),
+            Self::BroadcastPod => ledger.broadcasts.held_pods().map(job).collect(),
             Self::Node | Self::Pod => Vec::new(),
         }
     }
@@ -140,6 +159,18 @@ impl Watched for ImageListPullJob {
 
     fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
         ledger.lose_list(&key(namespace, name), uid);
+    }
+}
+
+impl Watched for BroadcastJob {
+    const KIND: Kind = Kind::BroadcastJob;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        ledger.broadcasts.hear_job(self);
+    }
+
+    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
+        ledger.broadcasts.lose_job(&key(namespace, name), uid);
     }
 }
 

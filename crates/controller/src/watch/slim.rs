@@ -1,31 +1,46 @@
 //! Nodes and pods without what we do not need: a whole pod takes thirty kilobytes, and a cluster has many.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeStatus, Pod};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Pod, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use prewarm_plan::ledger::pod::PodFacts;
 use serde::Deserialize;
 
-/// A Node's metadata and conditions.
+/// A Node's metadata, conditions, and what decides whether a pod fits it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SlimNode {
     #[serde(default)]
     metadata: ObjectMeta,
+    spec: Option<SlimNodeSpec>,
     status: Option<SlimNodeStatus>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
+struct SlimNodeSpec {
+    taints: Option<Vec<Taint>>,
+    unschedulable: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
 struct SlimNodeStatus {
     conditions: Option<Vec<NodeCondition>>,
+    allocatable: Option<BTreeMap<String, Quantity>>,
 }
 
 impl From<SlimNode> for Node {
     fn from(node: SlimNode) -> Self {
-        let conditions = node.status.and_then(|status| status.conditions);
-        let status = NodeStatus { conditions, ..NodeStatus::default() };
-        Self { metadata: node.metadata, status: Some(status), ..Self::default() }
+        let SlimNodeStatus { conditions, allocatable } = node.status.unwrap_or_default();
+        let spec = node.spec.map(|SlimNodeSpec { taints, unschedulable }| NodeSpec {
+            taints,
+            unschedulable,
+            ..NodeSpec::default()
+        });
+        let status = NodeStatus { conditions, allocatable, ..NodeStatus::default() };
+        Self { metadata: node.metadata, spec, status: Some(status) }
     }
 }
 
@@ -97,6 +112,8 @@ macro_rules! stands_for {
         }
     };
 }
+
+pub(super) use stands_for;
 
 stands_for!(SlimNode, Node);
 stands_for!(SlimPod, Pod);

@@ -53,6 +53,33 @@ pub enum Command {
         /// Its UID.
         uid: String,
     },
+    /// Write a BroadcastJob.
+    Broadcast {
+        /// The job's UID.
+        uid: Arc<str>,
+        /// Where it is.
+        key: JobKey,
+        /// What to do with it.
+        write: Write,
+    },
+    /// Make a pod of a BroadcastJob.
+    CreatePod {
+        /// The UID of the job.
+        job: Arc<str>,
+        /// The node that it is for.
+        node: Arc<str>,
+        /// The pod.
+        pod: Box<Value>,
+    },
+    /// Delete a pod of a BroadcastJob.
+    DeletePod {
+        /// The UID of the job.
+        job: Arc<str>,
+        /// Where the pod is.
+        key: JobKey,
+        /// Its UID.
+        uid: Arc<str>,
+    },
     /// Read a Secret that jobs name.
     ReadSource(SourceKey),
     /// Write a copy of a Secret.
@@ -88,6 +115,19 @@ pub struct Telling {
     pub reason: &'static str,
     /// What happened.
     pub note: String,
+}
+
+impl<T> Outcome<T> {
+    /// The same with the object seen otherwise.
+    pub fn map<U>(self, see: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Self::Written(object) => Outcome::Written(see(object)),
+            Self::Gone => Outcome::Gone,
+            Self::Collided(object) => Outcome::Collided(Box::new(see(*object))),
+            Self::Refused(reason) => Outcome::Refused(reason),
+            Self::Failed => Outcome::Failed,
+        }
+    }
 }
 
 /// What became of a write.

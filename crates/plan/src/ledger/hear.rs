@@ -14,6 +14,7 @@ use super::node::Facts;
 use super::pod::PodFacts;
 use super::record::{ImageRecord, NodeImageRecord};
 use super::{Ledger, Target};
+use crate::broadcast_job::fitness::NodeFacts;
 use crate::image_pull_job::roll::Roll;
 use crate::node::task::Key;
 use crate::secret::JobKey;
@@ -27,7 +28,11 @@ impl Ledger {
     /// A Node is like this.
     pub fn hear_node(&mut self, object: NodeObject) {
         let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text(name)) else { return };
+        let mut fitness = NodeFacts::read(&object, Arc::default());
         let facts = Facts::read(object, &mut self.shared);
+        fitness.labels = facts.labels.clone();
+        fitness.allocatable = self.shared.amounts(fitness.allocatable);
+        self.broadcasts.hear_node(&name, fitness);
         let node = self.nodes.entry(name.clone()).or_default();
         // A Node's status changes every few seconds without any difference for us.
         if node.facts.as_ref() != Some(&facts) {
@@ -39,6 +44,7 @@ impl Ledger {
     /// A Node is gone.
     pub fn lose_node(&mut self, name: &str) {
         let name = self.shared.text(name);
+        self.broadcasts.lose_node(&name);
         if self.nodes.get_mut(&name).and_then(|node| node.facts.take()).is_some() {
             self.regard(&name);
         }
@@ -340,7 +346,7 @@ fn version(metadata: &ObjectMeta) -> &str {
 
 /// Whether what is held is newer than what is heard, so that a late echo does not bring back an old state. Versions of
 /// one object are numbers that grow; whatever is no number is taken as it comes.
-fn is_newer(held: &str, heard: &str) -> bool {
+pub(super) fn is_newer(held: &str, heard: &str) -> bool {
     match (held.parse::<u64>(), heard.parse::<u64>()) {
         (Ok(held), Ok(heard)) => held > heard,
         _ => false,

@@ -18,9 +18,11 @@ use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 
 use crate::image_pull_job::explain::{Why, explain, told_hold};
 use crate::node::task::Key;
+use crate::node_image::earliest;
 use crate::secret::{Copy, JobKey, SourceKey};
 
 pub mod attempts;
+pub mod broadcast;
 pub mod command;
 mod hear;
 mod intern;
@@ -39,6 +41,7 @@ mod turn_list;
 
 pub use command::{Command, Outcome, Telling, Write};
 
+use broadcast::Broadcasts;
 use job::Job;
 use list::List;
 use node::Node;
@@ -54,11 +57,17 @@ pub struct Settings {
     pub config_namespace: String,
     /// What is added to the TTL of a job that ends.
     pub always_ttl: i32,
+    /// Whether the scheduler places the pods of BroadcastJobs; otherwise they are bound to their nodes directly.
+    pub assigns_by_scheduler: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { config_namespace: DEFAULT_CONFIG_NAMESPACE.to_owned(), always_ttl: 300 }
+        Self {
+            config_namespace: DEFAULT_CONFIG_NAMESPACE.to_owned(),
+            always_ttl: 300,
+            assigns_by_scheduler: true,
+        }
     }
 }
 
@@ -66,6 +75,8 @@ impl Default for Settings {
 #[derive(Debug, Default)]
 pub struct Ledger {
     settings: Settings,
+    /// BroadcastJobs.
+    pub broadcasts: Broadcasts,
     shared: Shared,
     nodes: BTreeMap<Arc<str>, Node>,
     jobs: BTreeMap<Arc<str>, Job>,
@@ -110,6 +121,8 @@ pub struct Passes {
     pub lists: u64,
     /// Over NodeImages.
     pub nodes: u64,
+    /// Over BroadcastJobs.
+    pub broadcasts: u64,
 }
 
 /// How much the ledger holds.
@@ -134,12 +147,13 @@ pub struct Size {
 impl Ledger {
     /// An empty ledger.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        let broadcasts = Broadcasts::new(settings.assigns_by_scheduler);
+        Self { settings, broadcasts, ..Self::default() }
     }
 
     /// When the next turn is due although nothing is heard.
     pub fn wake_at(&self) -> Option<Timestamp> {
-        self.timers.next()
+        earliest(self.timers.next(), self.broadcasts.wake_at())
     }
 
     /// The namespace of the copied Secrets.
@@ -169,7 +183,7 @@ impl Ledger {
 
     /// Whether something has changed since the last turn.
     pub fn has_news(&self) -> bool {
-        !self.dirty.is_empty() || !self.left.is_empty()
+        !self.dirty.is_empty() || !self.left.is_empty() || self.broadcasts.has_news()
     }
 
     /// The namespaces whose pods have to be watched.
@@ -180,7 +194,7 @@ impl Ledger {
 
     /// How many passes there were.
     pub fn passes(&self) -> Passes {
-        self.passes
+        Passes { broadcasts: self.broadcasts.passes(), ..self.passes }
     }
 
     /// How many nodes the passes over a job have looked at so far.

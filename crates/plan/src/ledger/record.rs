@@ -104,6 +104,7 @@ pub struct Shared {
     secrets: Interner<[SecretReference]>,
     sandboxes: Interner<SandboxConfig>,
     labels: Interner<BTreeMap<String, String>>,
+    amounts: Interner<BTreeMap<String, i128>>,
 }
 
 impl Shared {
@@ -115,6 +116,11 @@ impl Shared {
     /// The shared copy of labels.
     pub fn labels(&mut self, labels: BTreeMap<String, String>) -> Arc<BTreeMap<String, String>> {
         self.labels.share(labels)
+    }
+
+    /// The shared copy of amounts.
+    pub fn amounts(&mut self, amounts: Arc<BTreeMap<String, i128>>) -> Arc<BTreeMap<String, i128>> {
+        self.amounts.share(amounts)
     }
 
     /// Remembers a NodeImage.

@@ -43,6 +43,7 @@ impl Ledger {
             }
         }
         commands.extend(self.tellings.drain(..).map(Command::Tell));
+        self.broadcasts.turn(now, &mut commands);
         commands
     }
 

@@ -139,6 +139,9 @@ impl World {
             Command::List { .. } | Command::CreateChild { .. } | Command::DeleteChild { .. } => {
                 panic!("there are no lists here")
             }
+            Command::Broadcast { .. } | Command::CreatePod { .. } | Command::DeletePod { .. } => {
+                panic!("there are no BroadcastJobs here")
+            }
         }
     }
 

@@ -1,7 +1,6 @@
 //! One node with the agent's release binary, and what is asked of it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::pin::Pin;
 use std::process::Command;
 
@@ -12,6 +11,7 @@ use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use prewarm_api::crd;
 use prewarm_api::kruise::NodeImage;
 use prewarm_api::reference::ImageRef;
+use prewarm_testkit::binary::given_or;
 use prewarm_testkit::image::{Image, Layer};
 use prewarm_testkit::node::Cri;
 use prewarm_testkit::process::Process;
@@ -68,7 +68,7 @@ impl Node {
     }
 
     pub fn start_agent(&mut self) -> anyhow::Result<()> {
-        let mut command: Command = self.machine.command(Path::new(env!("CARGO_BIN_EXE_prewarm")));
+        let mut command: Command = self.machine.command(&given_or(env!("CARGO_BIN_EXE_prewarm")));
         command.args([
             "agent",
             "--min-free",

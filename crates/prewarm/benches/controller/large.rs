@@ -13,6 +13,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use prewarm_embedded::{Limits, PassedBody, Server, serve};
+use prewarm_testkit::binary::given_or;
 use prewarm_testkit::figure::{Bar, Figures};
 use prewarm_testkit::measure::{cpu_seconds, peak_resident_mib, resident_mib};
 use prewarm_testkit::process::Process;
@@ -70,7 +71,7 @@ pub async fn measure(figures: &mut Figures) -> anyhow::Result<()> {
 }
 
 fn start_controller(kubeconfig: &Path, directory: &Path) -> anyhow::Result<Process> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_prewarm"));
+    let mut command = Command::new(given_or(env!("CARGO_BIN_EXE_prewarm")));
     command.args(["controller", "--listen", "127.0.0.1:0", "--lease-namespace", NAMESPACE]);
     command.arg("--kubeconfig").arg(kubeconfig);
     Process::start("controller", command, directory)

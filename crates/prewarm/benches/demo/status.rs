@@ -11,6 +11,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use prewarm_embedded::{Limits, Options, Server, TokioClock};
+use prewarm_testkit::binary::given_or;
 use prewarm_testkit::figure::{Bar, Figures, median};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -46,7 +47,7 @@ async fn asked(figures: &mut Figures) -> anyhow::Result<()> {
     serving.write_kubeconfig(&kubeconfig)?;
     let mut times = Vec::new();
     for _ in 0..RUNS {
-        let mut status = Command::new(env!("CARGO_BIN_EXE_prewarm"));
+        let mut status = Command::new(given_or(env!("CARGO_BIN_EXE_prewarm")));
         status.args(["status", "--kubeconfig"]).arg(&kubeconfig).stdout(Stdio::piped());
         let start = Instant::now();
         let output = tokio::task::spawn_blocking(move || status.output()).await??;

@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use anyhow::{Context as _, bail, ensure};
 use prewarm_bed::{commands, inside};
-use prewarm_testkit::binary::BINARY_VARIABLE;
+use prewarm_testkit::binary::{BINARY_VARIABLE, given_or};
 use prewarm_testkit::{Node, Process, measure, wait};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -117,8 +117,7 @@ pub fn as_nobody(node: &Node) -> anyhow::Result<Command> {
 pub fn binary() -> anyhow::Result<&'static Path> {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     if COPY.get().is_none() {
-        let original = env::var_os(BINARY_VARIABLE)
-            .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_prewarm")), PathBuf::from);
+        let original = given_or(env!("CARGO_BIN_EXE_prewarm"));
         // Two tests may begin at once; each has its own copy until one is chosen.
         let number = std::thread::current().id();
         let copy = inside::directory("program")?.join(format!("prewarm-{number:?}"));

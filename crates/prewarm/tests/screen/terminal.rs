@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use prewarm_testkit::binary::given_or;
 use tempfile::TempDir;
 
 /// How a frame begins, and how it ends.
@@ -54,7 +55,7 @@ impl Terminal {
         // A path that is equally long everywhere: the picture depends on it.
         let directory = tempfile::Builder::new().prefix("screen-").tempdir_in("/tmp").expect("a directory");
         let pair = native_pty_system().openpty(pty_size(size)).expect("a pseudo-terminal");
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_prewarm"));
+        let mut command = CommandBuilder::new(given_or(env!("CARGO_BIN_EXE_prewarm")));
         command.args(arguments);
         command.env_remove("NO_COLOR");
         command.env("TERM", "xterm-256color");

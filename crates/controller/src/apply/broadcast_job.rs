@@ -1,0 +1,58 @@
+//! Writes BroadcastJobs and their pods.
+
+use std::sync::Arc;
+
+use kube::api::PostParams;
+use kube::{Api, Resource as _};
+use prewarm_api::kruise::BroadcastJob;
+use prewarm_plan::broadcast_job::pod::Pod;
+use prewarm_plan::ledger::Write;
+use prewarm_plan::secret::JobKey;
+use serde_json::Value;
+
+use super::{FIELD_MANAGER, Hands, Settled};
+use crate::metrics::Written;
+use crate::watch::BroadcastPod;
+
+impl Hands {
+    pub(super) async fn broadcast(&self, uid: Arc<str>, key: JobKey, write: Write) -> Settled {
+        let counted = [Written::BroadcastJob, Written::BroadcastJobStatus];
+        let outcome = self.write::<BroadcastJob>(&uid, &key, write, counted).await;
+        Box::new(move |ledger, now, jitter| ledger.broadcasts.job_outcome(&key, &uid, outcome, now, jitter))
+    }
+
+    pub(super) async fn create_pod(&self, job: Arc<str>, node: Arc<str>, pod: Value) -> Settled {
+        let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let key = JobKey { namespace: text("/metadata/namespace"), name: text("/metadata/name") };
+        let api: Api<BroadcastPod> = Api::namespaced(self.client.clone(), &key.namespace);
+        let answer = self.send(self.post_pod(&key.namespace, &pod)).await;
+        self.count(Written::Pod, answer.as_ref());
+        let outcome = self.created(&api, &key, answer).await.map(into_pod);
+        Box::new(move |ledger, now, jitter| {
+            ledger.broadcasts.pod_created(&job, &node, &key.namespace, outcome, now, jitter);
+        })
+    }
+
+    /// The pod goes as it is, with fields that this release does not know.
+    async fn post_pod(&self, namespace: &str, pod: &Value) -> Result<BroadcastPod, kube::Error> {
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let body = serde_json::to_vec(pod).map_err(kube::Error::SerdeError)?;
+        let url = BroadcastPod::url_path(&(), Some(namespace));
+        let mut request =
+            kube::api::Request::new(url).create(&params, body).map_err(kube::Error::BuildRequest)?;
+        request.extensions_mut().insert("create");
+        self.client.request(request).await
+    }
+
+    pub(super) async fn delete_pod(&self, job: Arc<str>, key: JobKey, uid: Arc<str>) -> Settled {
+        let api: Api<BroadcastPod> = Api::namespaced(self.client.clone(), &key.namespace);
+        let outcome = self.remove(&api, &uid, &key, Written::Pod).await.map(into_pod);
+        Box::new(move |ledger, now, jitter| {
+            ledger.broadcasts.pod_deleted(&job, &key, &uid, outcome, now, jitter);
+        })
+    }
+}
+
+fn into_pod(pod: BroadcastPod) -> Pod {
+    pod.into_pod().1
+}

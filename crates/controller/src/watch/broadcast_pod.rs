@@ -1,0 +1,130 @@
+//! Pods of BroadcastJobs, without what we do not need.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Affinity, ContainerStatus, Pod as PodObject, PodCondition};
+use kube::Resource;
+use kube::api::ObjectMeta;
+use prewarm_api::kruise::BROADCAST_JOB;
+use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
+use prewarm_plan::broadcast_job::fitness::NAME_FIELD;
+use prewarm_plan::broadcast_job::pod::{Phase, Pod};
+use prewarm_plan::ledger::Ledger;
+use serde::Deserialize;
+
+use super::kind::{Kind, Watched};
+use super::slim::stands_for;
+
+/// A pod, as far as its job needs it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct BroadcastPod {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: Option<String>,
+    restart_policy: Option<String>,
+    affinity: Option<Affinity>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    phase: Option<String>,
+    conditions: Option<Vec<PodCondition>>,
+    init_container_statuses: Option<Vec<ContainerStatus>>,
+    container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+impl BroadcastPod {
+    /// Its namespace, and what its job counts.
+    pub fn into_pod(self) -> (String, Pod) {
+        let phase = match self.status.phase.as_deref() {
+            Some("Succeeded") => Phase::Succeeded,
+            Some("Failed") => Phase::Failed,
+            _ => Phase::Unfinished,
+        };
+        let pod = Pod {
+            node: self.spec.node().into(),
+            owner: owner(&self.metadata).into(),
+            restarts: if self.spec.restart_policy.as_deref() == Some("OnFailure") {
+                self.status.restarts()
+            } else {
+                0
+            },
+            unschedulable: self.status.unschedulable().filter(|_| phase == Phase::Unfinished),
+            phase,
+            is_terminating: self.metadata.deletion_timestamp.is_some(),
+            name: self.metadata.name.unwrap_or_default().into(),
+            uid: self.metadata.uid.unwrap_or_default().into(),
+            resource_version: self.metadata.resource_version.unwrap_or_default(),
+        };
+        (self.metadata.namespace.unwrap_or_default(), pod)
+    }
+}
+
+/// The UID of its job: label and controller have to agree (kruise R113). Empty if it has none.
+fn owner(metadata: &ObjectMeta) -> &str {
+    let label = metadata.labels.as_ref().and_then(|labels| labels.get(BROADCAST_JOB_UID_LABEL));
+    let mut owners = metadata.owner_references.iter().flatten();
+    let controller = owners.find(|owner| owner.controller == Some(true) && owner.kind == BROADCAST_JOB);
+    controller.map(|owner| &owner.uid).filter(|uid| Some(*uid) == label).map_or("", String::as_str)
+}
+
+impl Spec {
+    /// The node that it is on, or that the scheduler is asked for (kruise T110).
+    fn node(&self) -> &str {
+        self.node_name.as_deref().filter(|name| !name.is_empty()).or_else(|| self.asked()).unwrap_or_default()
+    }
+
+    fn asked(&self) -> Option<&str> {
+        let affinity = self.affinity.as_ref()?.node_affinity.as_ref()?;
+        let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
+        let mut fields =
+            required.node_selector_terms.iter().flat_map(|term| &term.match_fields).flatten();
+        let field = fields.find(|field| field.key == NAME_FIELD && field.operator == "In")?;
+        field.values.as_ref()?.first().map(String::as_str)
+    }
+}
+
+impl Status {
+    fn restarts(&self) -> i32 {
+        let statuses = [&self.init_container_statuses, &self.container_statuses];
+        let counts = statuses.into_iter().flatten().flatten().map(|status| status.restart_count);
+        counts.fold(0, i32::saturating_add)
+    }
+
+    fn unschedulable(&self) -> Option<Arc<str>> {
+        let mut conditions = self.conditions.iter().flatten();
+        let scheduled = conditions.find(|condition| condition.type_ == "PodScheduled")?;
+        let has_no_place = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
+        has_no_place.then(|| scheduled.message.as_deref().unwrap_or("the scheduler does not say why").into())
+    }
+}
+
+impl Watched for BroadcastPod {
+    const KIND: Kind = Kind::BroadcastPod;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        let (namespace, pod) = self.into_pod();
+        if pod.owner.is_empty() {
+            return ledger.broadcasts.lose_pod(&namespace, &pod.name, None);
+        }
+        ledger.broadcasts.hear_pod(&namespace, pod);
+    }
+
+    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
+        ledger.broadcasts.lose_pod(namespace, name, uid);
+    }
+}
+
+stands_for!(BroadcastPod, PodObject);

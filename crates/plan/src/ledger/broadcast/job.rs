@@ -1,0 +1,103 @@
+//! One BroadcastJob.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{API_VERSION, BROADCAST_JOB, BroadcastJob};
+use prewarm_api::reference_object::ObjectReference;
+
+use crate::broadcast_job::roll::Roll;
+use crate::broadcast_job::shape::Shape;
+use crate::broadcast_job::{News, is_over};
+use crate::ledger::attempts::Attempts;
+use crate::ledger::command::Telling;
+use crate::secret::JobKey;
+
+/// One job.
+#[derive(Clone, Debug)]
+pub struct Broadcast {
+    /// The object.
+    pub object: BroadcastJob,
+    /// Where it is.
+    pub key: JobKey,
+    /// What its pods ask of a node, or why that cannot be read.
+    pub shape: Result<Shape, String>,
+    /// Its nodes and pods.
+    pub roll: Roll,
+    /// The nodes whose pods are being made.
+    pub creating: BTreeSet<Arc<str>>,
+    /// UIDs of pods that are being deleted.
+    pub deleting: BTreeSet<Arc<str>>,
+    /// How many pods may be made at once: it begins at one and grows with each that is taken, so that a refusal costs
+    /// one request and not a thousand (kruise R120).
+    pub window: usize,
+    /// Why the API server takes no pod.
+    pub refusal: Option<String>,
+    /// Whether people were told that there are too many pods.
+    pub has_told_too_many: bool,
+    /// What people are told when the write that is under way has arrived.
+    pub tellings: Vec<Telling>,
+    /// Writes to it.
+    pub attempts: Attempts,
+    /// Pauses after trouble with its pods.
+    pub pod_attempts: Attempts,
+    /// When its status was last written.
+    pub written_at: Option<Timestamp>,
+}
+
+impl Broadcast {
+    /// Reads a job. Its roll is empty.
+    pub fn new(object: BroadcastJob) -> Self {
+        let metadata = &object.metadata;
+        let key = JobKey {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        };
+        Self {
+            shape: Shape::read(&object.spec.template),
+            roll: Roll::new(object.spec.failure_policy.restart_limit.unwrap_or(0)),
+            key,
+            object,
+            creating: BTreeSet::new(),
+            deleting: BTreeSet::new(),
+            window: 1,
+            refusal: None,
+            has_told_too_many: false,
+            tellings: Vec::new(),
+            attempts: Attempts::default(),
+            pod_attempts: Attempts::default(),
+            written_at: None,
+        }
+    }
+
+    /// Takes a newer object. Returns whether its roll has to be made anew.
+    pub fn renew(&mut self, object: BroadcastJob) -> bool {
+        let is_edited = self.object.spec.template != object.spec.template
+            || self.object.spec.failure_policy != object.spec.failure_policy;
+        if self.object.spec != object.spec {
+            // What was refused may be taken now.
+            (self.refusal, self.pod_attempts, self.window) = (None, Attempts::default(), 1);
+        }
+        if is_edited {
+            self.shape = Shape::read(&object.spec.template);
+        }
+        let was_over = is_over(&self.object);
+        self.object = object;
+        is_edited || was_over != is_over(&self.object)
+    }
+
+    /// Something that people hear of this job.
+    pub fn telling(&self, News { is_warning, reason, note }: News) -> Telling {
+        let metadata = &self.object.metadata;
+        let about = ObjectReference {
+            api_version: Some(API_VERSION.to_owned()),
+            kind: Some(BROADCAST_JOB.to_owned()),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            ..ObjectReference::default()
+        };
+        Telling { about, is_warning, reason, note }
+    }
+}

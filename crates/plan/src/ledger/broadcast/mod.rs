@@ -1,0 +1,123 @@
+//! What the controller knows of BroadcastJobs, their pods, and the nodes as pods see them.
+//!
+//! It is a small ledger of its own within the ledger: it shares nothing with the jobs that pull images but the Nodes, and
+//! it begins when its own kinds have been listed, so that neither waits for the other.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::command::Telling;
+use super::timers::Timers;
+use crate::broadcast_job::fitness::NodeFacts;
+use crate::broadcast_job::pod::Pod;
+use crate::secret::JobKey;
+use job::Broadcast;
+
+mod hear;
+mod job;
+mod outcome;
+mod turn;
+
+/// BroadcastJobs and what they depend on.
+#[derive(Debug, Default)]
+pub struct Broadcasts {
+    /// Whether pods are bound to their nodes by the controller, not led there by the scheduler.
+    is_direct: bool,
+    /// Whether everything has been listed.
+    is_synced: bool,
+    nodes: BTreeMap<Arc<str>, NodeFacts>,
+    jobs: BTreeMap<Arc<str>, Broadcast>,
+    uids: HashMap<JobKey, Arc<str>>,
+    /// Where each pod is held.
+    homes: HashMap<JobKey, Home>,
+    /// Pods of jobs that are not known.
+    orphans: HashMap<Arc<str>, BTreeMap<Arc<str>, Pod>>,
+    /// UIDs of pods that are gone: the answer to a write may come after the watch's last word, or the other way round.
+    gone: Gone,
+    dirty: BTreeSet<Arc<str>>,
+    timers: Timers<Arc<str>>,
+    tellings: Vec<Telling>,
+    passes: u64,
+}
+
+/// So many pods are remembered that are gone. What is said of one after so many others have gone does not come any more.
+const MOST_GONE: usize = 4096;
+
+/// UIDs of pods that are gone, the last ones of them.
+#[derive(Debug, Default)]
+struct Gone {
+    order: VecDeque<Arc<str>>,
+    uids: HashSet<Arc<str>>,
+}
+
+impl Gone {
+    fn add(&mut self, uid: Arc<str>) {
+        if self.uids.insert(uid.clone()) {
+            self.order.push_back(uid);
+        }
+        if self.order.len() > MOST_GONE
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.uids.remove(&oldest);
+        }
+    }
+
+    fn has(&self, uid: &str) -> bool {
+        self.uids.contains(uid)
+    }
+}
+
+/// Where a pod is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Home {
+    /// The UID of its job.
+    job: Arc<str>,
+    /// Its node.
+    node: Arc<str>,
+    /// The pod's UID.
+    uid: Arc<str>,
+}
+
+impl Broadcasts {
+    /// Jobs whose pods are placed by the scheduler, or else directly.
+    pub fn new(by_scheduler: bool) -> Self {
+        Self { is_direct: !by_scheduler, ..Self::default() }
+    }
+
+    /// Everything has been listed: before, a node would look as if it had no pod.
+    pub fn sync(&mut self) {
+        self.is_synced = true;
+    }
+
+    /// When the next turn is due although nothing is heard.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.timers.next().filter(|_| self.is_synced)
+    }
+
+    /// Whether something has changed since the last turn.
+    pub fn has_news(&self) -> bool {
+        self.is_synced && !self.dirty.is_empty()
+    }
+
+    /// How many passes over a job there were.
+    pub fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// All jobs with their UIDs.
+    pub fn held_jobs(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+        self.uids.iter().map(|(key, uid)| (key, &**uid))
+    }
+
+    /// All pods with their UIDs.
+    pub fn held_pods(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+        self.homes.iter().map(|(key, home)| (key, &*home.uid))
+    }
+
+    /// How often the passes over a job have looked at a node so far.
+    pub fn visits(&self, key: &JobKey) -> Option<u64> {
+        Some(self.jobs.get(self.uids.get(key)?)?.roll.visits())
+    }
+}
