@@ -29,7 +29,7 @@ async fn heartbeats_of_nodes_wake_no_job() {
 /// The ledger alone is held to a thousand nodes and twenty jobs.
 #[tokio::test(start_paused = true)]
 async fn jobs_settle_and_then_nobody_writes() {
-    let (cluster, _player) = cluster(40).await;
+    let (cluster, player) = cluster(40).await;
     for number in 0..5 {
         let policy = json!({"type": if number % 2 == 0 { "Never" } else { "Always" }});
         cluster.broadcast(&format!("sweep-{number}"), json!({"completionPolicy": policy})).await;
@@ -38,6 +38,7 @@ async fn jobs_settle_and_then_nobody_writes() {
         counts(&cluster, &format!("sweep-{number}"), [40, 0, 40, 0]).await;
     }
     cluster.pass(5).await;
+    drop(player);
     let before = cluster.faults.writes();
     cluster.pass(600).await;
     assert_eq!(cluster.faults.writes(), before);

@@ -70,6 +70,7 @@ async fn play(policy: &str, completion: &str, pauses: bool, coming: Coming) {
         "{story}"
     );
     assert_eq!(player.most(), (1, 1), "{story}");
+    drop(player);
     let before = cluster.faults.writes();
     cluster.pass(120).await;
     assert_eq!(cluster.faults.writes(), before, "{story}: an idle cluster writes");
