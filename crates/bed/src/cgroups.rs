@@ -38,6 +38,17 @@ pub fn sweep_stale(prefix: &str) {
     }
 }
 
+/// The mounted cgroup hierarchies: one directory each for version 1, or one for all with version 2.
+pub fn hierarchies() -> Vec<PathBuf> {
+    let root = Path::new(ROOT);
+    let is_hierarchy = |path: &PathBuf| path.join("cgroup.procs").is_file();
+    if is_hierarchy(&root.to_owned()) {
+        return vec![root.to_owned()];
+    }
+    let below = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    below.filter(is_hierarchy).collect()
+}
+
 /// The process id in a bed's name, if the bed was started under `prefix`.
 fn starter(name: &str, prefix: &str) -> Option<u32> {
     let rest = name.strip_prefix(prefix)?;

@@ -1,4 +1,4 @@
-//! A real API server: etcd and kube-apiserver, and kube-controller-manager for tests that need its controllers.
+//! A real API server: etcd and kube-apiserver, and kube-controller-manager and kube-scheduler for tests that need them.
 //!
 //! Most tests share one per test binary and take a namespace each. A test that touches cluster-wide objects, or
 //! disturbs the server, starts its own; that takes about three seconds.
@@ -34,6 +34,8 @@ pub struct ApiServer {
     pub etcd: Process,
     /// Runs only if controllers were asked for.
     pub controller_manager: Option<Process>,
+    /// Runs only if it was asked for.
+    pub scheduler: Option<Process>,
     address: String,
     directory: PathBuf,
     pki: Pki,

@@ -6,7 +6,7 @@
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, ensure};
@@ -89,18 +89,9 @@ fn disk_of(device: &str) -> Option<String> {
 /// What kubelet would do: directories named after the bed in every hierarchy, nested.
 fn make_cgroups() {
     let bed = env::var(enter::BED_VARIABLE).expect("the name of the bed");
-    for hierarchy in hierarchies() {
+    for hierarchy in cgroups::hierarchies() {
         fs::create_dir_all(hierarchy.join(&bed).join("node/pod")).expect("a cgroup");
     }
-}
-
-/// The mounted cgroup hierarchies: one directory each for version 1, or one for all with version 2.
-fn hierarchies() -> Vec<PathBuf> {
-    let root = Path::new("/sys/fs/cgroup");
-    let below = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let all: Vec<_> =
-        below.chain([root.to_owned()]).filter(|path| path.join("cgroup.procs").is_file()).collect();
-    all.iter().filter(|path| !all.contains(&path.parent().unwrap_or(path).to_owned())).cloned().collect()
 }
 
 /// A bed that somebody holds open.
