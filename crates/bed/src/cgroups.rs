@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// The kernel needs a moment after the last process died before a cgroup counts as empty.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A killed bed needs a moment until its last process has died and its cgroups count as empty.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Removes every cgroup directory of one bed, and gives up silently where a process is still in it: the next sweep
 /// finds it again.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::core::v1 as core;
 use kube::api::{DeleteParams, LogParams, PostParams};
 use kube::{Api, Client};
@@ -15,7 +15,8 @@ use crate::wait;
 #[derive(Debug, Clone)]
 pub struct Pod {
     name: String,
-    spec: Value,
+    /// For whatever else a test wants of its pod.
+    pub spec: Value,
 }
 
 /// A pod that was made.
@@ -82,6 +83,17 @@ impl Made {
             Some(container.state.as_ref()?.terminated.as_ref()?.exit_code)
         };
         self.until("to end", code).await
+    }
+
+    /// Waits until the pod as a whole has succeeded, after restarts perhaps.
+    pub async fn succeeded(&self) -> anyhow::Result<()> {
+        let is_over = |status: &core::PodStatus| match status.phase.as_deref() {
+            Some("Succeeded") => Some(true),
+            Some("Failed") => Some(false),
+            _ => None,
+        };
+        ensure!(self.until("to succeed", is_over).await?, "the pod {} failed", self.name);
+        Ok(())
     }
 
     /// What the container printed.

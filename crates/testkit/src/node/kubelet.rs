@@ -92,5 +92,8 @@ fn text(node: &Node, cgroup: &Cgroup, server: &ApiServer) -> Value {
         "serializeImagePulls": false,
         "registryPullQPS": 0,
         "nodeStatusUpdateFrequency": "4s",
+        // A container that failed is started again after a second, not after ten.
+        "featureGates": {"KubeletCrashLoopBackOffMax": true},
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
     })
 }
