@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use http::Request;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use prewarm_bed::programs;
@@ -70,6 +70,19 @@ impl ApiServer {
         };
         let namespaces = Api::<Namespace>::all(self.client()?);
         namespaces.create(&PostParams::default(), &namespace).await.context("creating a namespace")?;
+        Ok(name)
+    }
+
+    /// A fresh namespace in which pods can be made: a controller gives it the service account that they need.
+    pub async fn namespace_for_pods(&self) -> anyhow::Result<String> {
+        let controllers = self.controller_manager.as_ref().context("no controllers run")?;
+        let name = self.namespace().await?;
+        let accounts = Api::<ServiceAccount>::namespaced(self.client()?, &name);
+        wait::until("the service account of pods", async || {
+            controllers.check()?;
+            Ok(accounts.get_opt("default").await?.map(drop))
+        })
+        .await?;
         Ok(name)
     }
 

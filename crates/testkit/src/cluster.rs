@@ -2,13 +2,11 @@
 
 use anyhow::Context as _;
 use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::Api;
 
 use crate::api_server::{self, ApiServer};
 use crate::node::{Node, Runtime};
 use crate::registry::Registry;
-use crate::{wait, workload};
+use crate::workload;
 
 /// The controllers without which pods would not live as they do anywhere.
 const CONTROLLERS: [&str; 7] = [
@@ -54,16 +52,7 @@ impl Cluster {
 
     /// A fresh namespace in which pods can be made.
     pub async fn namespace(&self) -> anyhow::Result<String> {
-        let name = self.server.namespace().await?;
-        let accounts = Api::<ServiceAccount>::namespaced(self.server.client()?, &name);
-        wait::until("the service account of pods", async || {
-            if let Some(controllers) = &self.server.controller_manager {
-                controllers.check()?;
-            }
-            Ok(accounts.get_opt("default").await?.map(drop))
-        })
-        .await?;
-        Ok(name)
+        self.server.namespace_for_pods().await
     }
 }
 
