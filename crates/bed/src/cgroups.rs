@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// The kernel needs a moment after the last process died before a cgroup counts as empty.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A killed bed needs a moment until its last process has died and its cgroups count as empty.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Removes every cgroup directory of one bed, and gives up silently where a process is still in it: the next sweep
 /// finds it again.
@@ -36,6 +36,17 @@ pub fn sweep_stale(prefix: &str) {
         // A failure means that a process lives in it after all, which is no harm.
         let _still_in_use = remove_tree(&directory);
     }
+}
+
+/// The mounted cgroup hierarchies: one directory each for version 1, or one for all with version 2.
+pub fn hierarchies() -> Vec<PathBuf> {
+    let root = Path::new(ROOT);
+    let is_hierarchy = |path: &PathBuf| path.join("cgroup.procs").is_file();
+    if is_hierarchy(&root.to_owned()) {
+        return vec![root.to_owned()];
+    }
+    let below = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    below.filter(is_hierarchy).collect()
 }
 
 /// The process id in a bed's name, if the bed was started under `prefix`.

@@ -19,9 +19,8 @@ pub const NEEDED: &[Command] = &[
     Command { name: "ip", package: "iproute2" },
     Command { name: "tc", package: "iproute2" },
     Command { name: "mkfs.ext4", package: "e2fsprogs" },
-    // CRI-O does not start without a monitor and a runtime for its containers.
+    // CRI-O does not start without a monitor for its containers.
     Command { name: "conmon", package: "conmon" },
-    Command { name: "runc", package: "runc" },
 ];
 
 /// What building the parts in C needs besides. The headers are no commands, and gcc does not bring those of libc.

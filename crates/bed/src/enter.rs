@@ -1,12 +1,13 @@
 //! Gets a test binary into a bed.
 //!
 //! ```text
-//! test binary (outside) ── waits, then sweeps cgroups
+//! test binary (outside) ── waits
+//!   ├─ test binary again ── sweeps cgroups when the one above has ended, however that was
 //!   └─ setpriv → unshare ── dies with the one above
 //!        └─ test binary again, process 1 of the bed ── dies with the one above, and the whole bed with it
 //! ```
 //!
-//! Each process asks the kernel to be killed when its parent dies. So whoever is killed first, all below are gone.
+//! The last two ask the kernel to be killed when their parent dies. So whoever is killed first, all below are gone.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,6 +19,7 @@ use thiserror::Error;
 
 use crate::commands;
 use crate::programs::{self, MODULES, Module, NotBuilt};
+use crate::sweeper::{self, Sweeper};
 use crate::{cgroups, inside};
 
 /// Holds the bed's name; only set inside one.
@@ -58,6 +60,9 @@ pub enum Unavailable {
 /// Inside it returns. Outside it starts the same program with the same arguments inside a bed, waits for its end,
 /// and exits as it did: nothing after this call runs outside.
 pub fn enter() -> Result<(), Unavailable> {
+    if sweeper::is_asked_for() {
+        sweeper::run();
+    }
     if is_inside() {
         inside::prepare();
         return Ok(());
@@ -66,8 +71,9 @@ pub fn enter() -> Result<(), Unavailable> {
     let prefix = child_prefix();
     cgroups::sweep_stale(&prefix);
     let bed = format!("{prefix}{}", process::id());
+    let sweeper = Sweeper::start(&bed);
     let status = run(&bed);
-    cgroups::sweep(&bed);
+    sweeper.finish();
     process::exit(exit_code(status));
 }
 

@@ -20,6 +20,9 @@ pub const TOOLS_VARIABLE: &str = "PREWARM_TOOLS";
 /// The same for what `setup-envtest` downloads; it holds etcd, kube-apiserver and kubectl only.
 pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
+/// What stands for the version of a module that has no other than that of the tree.
+const OURS: &str = "ours";
+
 /// One Go module and the programs that are built from it in one go.
 pub struct Module {
     /// The folder under `tools/`.
@@ -63,12 +66,20 @@ pub struct Program {
 impl Module {
     /// The pinned version without its `v`, as `go.mod` has it.
     pub fn version(&self) -> &'static str {
+        if self.is_ours() {
+            return OURS;
+        }
         self.go_mod
             .lines()
             .filter_map(|line| line.trim().trim_start_matches("require ").strip_prefix(self.path))
             .find_map(|rest| rest.strip_prefix(" v"))
             .and_then(|rest| rest.split_whitespace().next())
             .expect("go.mod requires the module that it pins")
+    }
+
+    /// Whether all of it lies in our tree, so that there is nothing to pin.
+    fn is_ours(&self) -> bool {
+        self.go_mod.lines().next().and_then(|line| line.strip_prefix("module ")) == Some(self.path)
     }
 
     /// The oldest Go release that can build it.
@@ -188,7 +199,10 @@ mod tests {
                 ("crio", "1.34.0"),
                 ("registry", "3.0.0"),
                 ("etcd", "3.6.5"),
-                ("oldest", "0.30.14")
+                ("runc", "1.3.3"),
+                ("cni", "1.9.1"),
+                ("oldest", "0.30.14"),
+                ("workload", "ours"),
             ]
         );
     }

@@ -11,6 +11,10 @@ use super::artifact::{Blob, digest};
 /// The zeros are spread in blocks of this size, so that any part of a layer compresses alike.
 const BLOCK: usize = 4096;
 
+/// Who may do what with a file: data, and a program.
+const READABLE: u32 = 0o644;
+const EXECUTABLE: u32 = 0o755;
+
 /// A layer to be made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Layer {
@@ -42,11 +46,7 @@ impl Layer {
     }
 
     pub(super) fn build(&self, seed: &str, position: usize) -> Built {
-        let archive = archive(&format!("data/{position}.bin"), &self.content(seed, position));
-        let diff_id = digest(&archive);
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(&archive).expect("memory takes every byte");
-        Built { blob: Blob::of(encoder.finish().expect("memory takes every byte")), diff_id }
+        compress(&archive(&format!("data/{position}.bin"), READABLE, &self.content(seed, position)))
     }
 
     fn content(&self, seed: &str, position: usize) -> Vec<u8> {
@@ -67,10 +67,22 @@ impl Layer {
     }
 }
 
+/// A layer with nothing but this program in the root directory.
+pub(super) fn executable(name: &str, program: &[u8]) -> Built {
+    compress(&archive(name, EXECUTABLE, program))
+}
+
+fn compress(archive: &[u8]) -> Built {
+    let diff_id = digest(archive);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(archive).expect("memory takes every byte");
+    Built { blob: Blob::of(encoder.finish().expect("memory takes every byte")), diff_id }
+}
+
 /// A tar archive of one file, the same for the same content: no time, no owner.
-fn archive(path: &str, content: &[u8]) -> Vec<u8> {
+fn archive(path: &str, mode: u32, content: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
-    header.set_mode(0o644);
+    header.set_mode(mode);
     header.set_size(content.len() as u64);
     let mut archive = tar::Builder::new(Vec::with_capacity(content.len() + 4 * 512));
     archive.append_data(&mut header, path, content).expect("memory takes every byte");

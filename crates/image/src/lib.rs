@@ -22,12 +22,32 @@ pub struct Image {
     seed: String,
     architecture: String,
     layers: Vec<Layer>,
+    program: Option<Program>,
+}
+
+/// What a container of an image runs.
+#[derive(Debug, Clone)]
+struct Program {
+    name: String,
+    bytes: Vec<u8>,
 }
 
 impl Image {
     /// An image without layers. Two images share a layer exactly if seed, position and [`Layer`] are the same.
     pub fn new(seed: &str) -> Self {
-        Self { seed: seed.to_owned(), architecture: native_architecture().to_owned(), layers: Vec::new() }
+        Self {
+            seed: seed.to_owned(),
+            architecture: native_architecture().to_owned(),
+            layers: Vec::new(),
+            program: None,
+        }
+    }
+
+    /// Adds a last layer with this static program, and lets containers run it. Without one an image can be pulled only.
+    #[must_use]
+    pub fn program(mut self, name: &str, bytes: Vec<u8>) -> Self {
+        self.program = Some(Program { name: name.to_owned(), bytes });
+        self
     }
 
     #[must_use]
@@ -52,16 +72,13 @@ impl Image {
 
     /// Makes the bytes.
     pub fn build(&self) -> Artifact {
-        let layers: Vec<_> = self
-            .layers
-            .iter()
-            .enumerate()
-            .map(|(position, layer)| layer.build(&self.seed, position))
-            .collect();
+        let data = self.layers.iter().enumerate().map(|(position, layer)| layer.build(&self.seed, position));
+        let program = self.program.iter().map(|program| layer::executable(&program.name, &program.bytes));
+        let layers: Vec<_> = data.chain(program).collect();
         let diff_ids: Vec<&str> = layers.iter().map(|layer| layer.diff_id.as_str()).collect();
         let config = Blob::of(json_bytes(&json!({
             "architecture": self.architecture,
-            "config": {"Labels": {"seed": self.seed}},
+            "config": self.config(),
             "os": "linux",
             "rootfs": {"diff_ids": diff_ids, "type": "layers"},
         })));
@@ -77,6 +94,15 @@ impl Image {
         let mut blobs = vec![config];
         blobs.extend(layers.into_iter().map(|layer| layer.blob));
         Artifact::new(blobs, vec![manifest])
+    }
+
+    fn config(&self) -> Value {
+        match &self.program {
+            None => json!({"Labels": {"seed": self.seed}}),
+            Some(program) => {
+                json!({"Entrypoint": [format!("/{}", program.name)], "Labels": {"seed": self.seed}})
+            }
+        }
     }
 }
 

@@ -70,6 +70,18 @@ fn a_layer_unpacks_to_one_file_of_its_size() {
 }
 
 #[test]
+fn a_program_lies_in_a_layer_of_its_own_and_is_what_containers_run() {
+    let image = Image::new("web").layer(Layer::of(KIB));
+    let running = image.clone().program("run", b"#!".to_vec()).build();
+    let config: Value = serde_json::from_slice(&running.blobs[0].bytes).unwrap();
+    assert_eq!(config["config"]["Entrypoint"], json!(["/run"]));
+    assert_eq!(running.blobs[1], image.build().blobs[1], "the other layers stay as they are");
+    let mut archive = tar::Archive::new(GzDecoder::new(running.blobs[2].bytes.as_slice()));
+    let file = archive.entries().unwrap().next().unwrap().unwrap();
+    assert_eq!((file.path().unwrap().to_str(), file.header().mode().unwrap()), (Some("run"), 0o755));
+}
+
+#[test]
 fn an_index_names_each_platform_and_is_tagged_itself() {
     let image = |architecture| Image::new(architecture).architecture(architecture).layer(Layer::of(KIB));
     let artifact = index(&[image("amd64"), image("arm64")]);

@@ -1,4 +1,4 @@
-//! A real API server: etcd and kube-apiserver, and kube-controller-manager for tests that need its controllers.
+//! A real API server: etcd and kube-apiserver, and kube-controller-manager and kube-scheduler for tests that need them.
 //!
 //! Most tests share one per test binary and take a namespace each. A test that touches cluster-wide objects, or
 //! disturbs the server, starts its own; that takes about three seconds.
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use http::Request;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use prewarm_bed::programs;
@@ -34,6 +34,8 @@ pub struct ApiServer {
     pub etcd: Process,
     /// Runs only if controllers were asked for.
     pub controller_manager: Option<Process>,
+    /// Runs only if it was asked for.
+    pub scheduler: Option<Process>,
     address: String,
     directory: PathBuf,
     pki: Pki,
@@ -68,6 +70,19 @@ impl ApiServer {
         };
         let namespaces = Api::<Namespace>::all(self.client()?);
         namespaces.create(&PostParams::default(), &namespace).await.context("creating a namespace")?;
+        Ok(name)
+    }
+
+    /// A fresh namespace in which pods can be made: a controller gives it the service account that they need.
+    pub async fn namespace_for_pods(&self) -> anyhow::Result<String> {
+        let controllers = self.controller_manager.as_ref().context("no controllers run")?;
+        let name = self.namespace().await?;
+        let accounts = Api::<ServiceAccount>::namespaced(self.client()?, &name);
+        wait::until("the service account of pods", async || {
+            controllers.check()?;
+            Ok(accounts.get_opt("default").await?.map(drop))
+        })
+        .await?;
         Ok(name)
     }
 

@@ -1,13 +1,19 @@
 //! A node: a container runtime in a network namespace of its own, joined to the bed's bridge.
+//!
+//! Most tests need no more. A *full* node has a kubelet, too, and runs pods.
 
 mod configure;
 mod containerd;
 pub mod cri;
 mod crio;
 mod disk;
+mod kubelet;
 mod link;
+mod pods;
+mod shadow;
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -17,13 +23,16 @@ use anyhow::{Context as _, ensure};
 
 pub use configure::Configure;
 pub use disk::Disk;
+pub use pods::SANDBOX;
 
+use crate::api_server::ApiServer;
 use crate::process::Process;
 use crate::registry::{Registry, Upstream};
 use crate::wait;
 pub use cri::Cri;
 use disk::Mounted;
 use link::Link;
+use pods::Cgroup;
 
 /// The user of programs without privilege; nobody else has its number.
 const STRANGER: u32 = 65_532;
@@ -52,15 +61,19 @@ impl Runtime {
     }
 }
 
-/// A running node. Dropping it ends the runtime.
+/// A running node. Dropping it ends its programs and pods.
 pub struct Node {
+    /// Runs on full nodes only. It ends first, because fields are dropped in order, and starts nothing again.
+    pub kubelet: Option<Process>,
     /// containerd or CRI-O.
     pub runtime: Process,
     kind: Runtime,
     name: String,
     link: Link,
     places: Places,
-    /// Unmounted after the runtime has ended, because fields are dropped in order.
+    /// What is left of a full node when kubelet and runtime have ended: its pods.
+    cgroup: Option<Cgroup>,
+    /// Unmounted after the runtime has ended.
     _disk: Option<Mounted>,
 }
 
@@ -84,7 +97,7 @@ impl Node {
     }
 
     /// Starts one that differs from the usual, for example by its runtime or its disk.
-    pub fn configure() -> Configure {
+    pub fn configure<'a>() -> Configure<'a> {
         Configure::default()
     }
 
@@ -99,6 +112,12 @@ impl Node {
         answers.await.with_context(|| format!("{program} logged\n{}", self.runtime.log_tail()))
     }
 
+    /// Waits until a full node takes pods again, after its kubelet or its runtime was restarted.
+    pub async fn ready_for_pods(&self, server: &ApiServer) -> anyhow::Result<()> {
+        let kubelet = self.kubelet.as_ref().with_context(|| format!("{} has no kubelet", self.name))?;
+        kubelet::ready(&self.name, kubelet, server).await
+    }
+
     /// Stops the runtime and starts it again on the same data.
     pub async fn restart(&self) -> anyhow::Result<()> {
         self.runtime.restart()?;
@@ -107,6 +126,11 @@ impl Node {
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its address on the bed's network.
+    pub fn address(&self) -> Ipv4Addr {
+        self.link.address()
     }
 
     pub fn kind(&self) -> Runtime {

@@ -1,18 +1,17 @@
 //! Beds themselves: several at once, and nothing left of one that was killed half-way.
 //!
-//! The tests start this same binary again as a program that opens a bed with an API server and a node in it, says so
-//! and waits. Beds nest, so all of it happens inside the bed of the tests.
+//! The tests start this same binary again as a program that opens a bed with a whole cluster and running pods in it,
+//! says so and waits. Beds nest, so all of it happens inside the bed of the tests.
 
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, ensure};
 use prewarm_bed::{cgroups, enter};
-use prewarm_testkit::image::{Image, Layer};
-use prewarm_testkit::{ApiServer, Disk, Node, Registry, real, wait};
+use prewarm_testkit::{Cluster, Disk, Node, Pod, Runtime, real, wait, workload};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Tells this binary to hold a bed open instead of running tests; its value marks every process of that bed.
@@ -54,19 +53,25 @@ fn hold(marker: &str) -> ExitCode {
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let (server, registry) = tokio::try_join!(ApiServer::start(), Registry::start()).expect("a cluster");
-        let disk = Disk::of_mebibytes(50);
-        let node = Node::configure().disk(disk).start(&registry).await.expect("a node");
-        registry
-            .push("held", &["1"], &Image::new("held").layer(Layer::of(100_000)).build())
-            .await
-            .expect("a push");
-        node.pull("registry.example/held:1").await.expect("a pull");
-        make_cgroups();
-        println!("{READY} at {} with {}", server.url(), loop_device(&node));
+        let (cluster, node) = furnish().await.expect("a cluster");
+        println!("{READY} at {} with {}", cluster.server.url(), loop_device(&node));
         std::future::pending::<()>().await;
     });
     ExitCode::SUCCESS
+}
+
+/// A cluster with a pod on a full node of each runtime, and a node with a disk.
+async fn furnish() -> anyhow::Result<(Cluster, Node)> {
+    let cluster = Cluster::start(&Runtime::ALL).await?;
+    cluster.registry.push("held", &["1"], &workload::image("held")?.build()).await?;
+    let namespace = cluster.namespace().await?;
+    for node in &cluster.nodes {
+        let pod = Pod::new(node.name(), "registry.example/held:1").on(node);
+        pod.make(cluster.server.client()?, &namespace).await?.ready().await?;
+    }
+    let node = Node::configure().disk(Disk::of_mebibytes(50)).start(&cluster.registry).await?;
+    node.pull("registry.example/held:1").await?;
+    Ok((cluster, node))
 }
 
 /// The name of the device that holds the node's disk.
@@ -84,23 +89,6 @@ fn loop_device(node: &Node) -> String {
 fn disk_of(device: &str) -> Option<String> {
     let device = Path::new("/sys/block").join(device);
     device.join("loop").exists().then(|| fs::read_to_string(device.join("diskseq")).unwrap_or_default())
-}
-
-/// What kubelet would do: directories named after the bed in every hierarchy, nested.
-fn make_cgroups() {
-    let bed = env::var(enter::BED_VARIABLE).expect("the name of the bed");
-    for hierarchy in hierarchies() {
-        fs::create_dir_all(hierarchy.join(&bed).join("node/pod")).expect("a cgroup");
-    }
-}
-
-/// The mounted cgroup hierarchies: one directory each for version 1, or one for all with version 2.
-fn hierarchies() -> Vec<PathBuf> {
-    let root = Path::new("/sys/fs/cgroup");
-    let below = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let all: Vec<_> =
-        below.chain([root.to_owned()]).filter(|path| path.join("cgroup.procs").is_file()).collect();
-    all.iter().filter(|path| !all.contains(&path.parent().unwrap_or(path).to_owned())).cloned().collect()
 }
 
 /// A bed that somebody holds open.
@@ -121,6 +109,12 @@ fn start_bed(marker: &str) -> anyhow::Result<Held> {
     Ok(Held { runner, address: address.to_owned(), loop_device: device.to_owned() })
 }
 
+/// Every process that can be seen from here.
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The processes that carry the marker in their environment; a dead one has no environment any more.
 fn marked_processes(marker: &str) -> Vec<u32> {
     let needle = format!("{HOLD}={marker}");
@@ -128,8 +122,20 @@ fn marked_processes(marker: &str) -> Vec<u32> {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|variable| variable == needle.as_bytes())
     };
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_marked).collect()
+    processes().filter(is_marked).collect()
+}
+
+/// The processes of containers, which inherit nothing but the cgroups of the bed.
+fn contained_processes(bed: &str) -> Vec<u32> {
+    let needle = format!("/{bed}/");
+    let is_contained = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|cgroups| cgroups.contains(&needle))
+    };
+    processes().filter(is_contained).collect()
+}
+
+fn is_named(pid: u32, program: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == program)
 }
 
 fn mounts() -> anyhow::Result<usize> {
@@ -158,8 +164,12 @@ async fn nothing_is_left_of(victim: Victim) -> anyhow::Result<()> {
     let bed = format!("{}.{}", env::var(enter::BED_VARIABLE)?, runner.id());
     let is_of_bed = |name: &str| name == bed;
     let cgroups = || cgroups::directories(Path::new("/sys/fs/cgroup"), is_of_bed);
-    // Runner, unshare, the program itself, etcd, kube-apiserver, registry and containerd.
-    ensure!(marked_processes(marker).len() >= 7, "{:?}", marked_processes(marker));
+    let alive = || marked_processes(marker).into_iter().chain(contained_processes(&bed));
+    // The control plane, the registry, two kubelets and three runtimes; two containers, and one sandbox, because CRI-O
+    // needs no process for it.
+    ensure!(marked_processes(marker).len() >= 14, "{:?}", marked_processes(marker));
+    let pods = contained_processes(&bed).into_iter().filter(|pid| is_named(*pid, "workload"));
+    ensure!(pods.count() == 3, "{:?}", contained_processes(&bed));
     ensure!(!cgroups().is_empty(), "the bed made no cgroups");
 
     match victim {
@@ -167,24 +177,20 @@ async fn nothing_is_left_of(victim: Victim) -> anyhow::Result<()> {
         Victim::Unshare => kill_process(unshare_of(&runner)?, Signal::KILL)?,
     }
     runner.wait()?;
-    wait::until("the end of all processes", async || Ok(marked_processes(marker).is_empty().then_some(())))
-        .await?;
+    wait::until("the end of all processes", async || Ok(alive().next().is_none().then_some(()))).await?;
+    // Namespaces live as long as somebody is in them or something is mounted.
     ensure!(mounts()? == mounts_before);
     let is_freed = || disk_of(&loop_device).is_none_or(|now| now != disk);
     wait::until("the end of the disk", async || Ok(is_freed().then_some(()))).await?;
-    if matches!(victim, Victim::Runner) {
-        // The runner would have removed them; the next one to start a bed does.
-        cgroups::sweep_stale(&format!("{}.", env::var(enter::BED_VARIABLE)?));
-    }
-    ensure!(cgroups().is_empty(), "{:?}", cgroups());
-    Ok(())
+    wait::until("the end of the cgroups", async || Ok(cgroups().is_empty().then_some(()))).await
 }
 
-/// The child of the process that waits for the bed.
+/// The one of the runner's children that made the namespaces; the other sweeps.
 fn unshare_of(runner: &Child) -> anyhow::Result<Pid> {
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", runner.id()))?;
-    let child = children.split_whitespace().next().context("the runner has no child")?;
-    Pid::from_raw(child.parse()?).context("a process id is positive")
+    let mut children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    let child = children.find(|child| is_named(*child, "unshare")).context("the runner has no such child")?;
+    Pid::from_raw(child.try_into()?).context("a process id is positive")
 }
 
 async fn a_bed_ends_with_the_exit_code_of_its_program() -> anyhow::Result<()> {

@@ -30,7 +30,15 @@ impl Cluster {
 
     /// One of its own, with these definitions.
     pub async fn start(definitions: &[CustomResourceDefinition]) -> anyhow::Result<Self> {
-        let (server, registry) = (ApiServer::start().await?, Registry::start().await?);
+        Self::furnish(ApiServer::start().await?, Registry::start().await?, definitions).await
+    }
+
+    /// Makes one of a server and a registry that run already.
+    pub async fn furnish(
+        server: ApiServer,
+        registry: Registry,
+        definitions: &[CustomResourceDefinition],
+    ) -> anyhow::Result<Self> {
         install::definitions(&server.client()?, definitions).await?;
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
         for file in ["rbac/agent.yaml", "policies/agent-own-node.yaml"] {

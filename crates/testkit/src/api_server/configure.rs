@@ -8,7 +8,7 @@ use prewarm_bed::programs;
 
 use super::ApiServer;
 use super::identity::{certificate, write_kubeconfig};
-use crate::pki::Pki;
+use crate::pki::{Pair, Pki};
 use crate::process::Process;
 
 /// The address of the `kubernetes` service inside this range.
@@ -19,6 +19,7 @@ const SERVICE_ADDRESS: &str = "10.0.0.1";
 #[derive(Default)]
 pub struct Configure {
     controllers: Vec<String>,
+    has_scheduler: bool,
     flags: Vec<String>,
 }
 
@@ -33,6 +34,13 @@ impl Configure {
     #[must_use]
     pub fn controllers(mut self, names: &[&str]) -> Self {
         self.controllers.extend(names.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Runs kube-scheduler, so that pods find their nodes by themselves.
+    #[must_use]
+    pub fn scheduler(mut self) -> Self {
+        self.has_scheduler = true;
         self
     }
 
@@ -55,11 +63,12 @@ impl Configure {
 
         // Both at once: kube-apiserver waits for etcd by itself.
         let etcd = Process::start("etcd", etcd(&ports, &directory)?, &directory)?;
-        let apiserver = Process::start("kube-apiserver", self.apiserver(&ports, &pki)?, &directory)?;
+        let apiserver = Process::start("kube-apiserver", self.apiserver(&ports, &pki, &admin)?, &directory)?;
         let mut server = ApiServer {
             apiserver,
             etcd,
             controller_manager: None,
+            scheduler: None,
             address,
             directory,
             pki,
@@ -72,10 +81,14 @@ impl Configure {
             server.controller_manager =
                 Some(Process::start("kube-controller-manager", command, &server.directory)?);
         }
+        if self.has_scheduler {
+            let command = scheduler(&ports, &server)?;
+            server.scheduler = Some(Process::start("kube-scheduler", command, &server.directory)?);
+        }
         Ok(server)
     }
 
-    fn apiserver(&self, ports: &Ports, pki: &Pki) -> anyhow::Result<Command> {
+    fn apiserver(&self, ports: &Ports, pki: &Pki, admin: &Pair) -> anyhow::Result<Command> {
         let bridge = BRIDGE_ADDRESS.to_string();
         let hosts = ["127.0.0.1", &bridge, SERVICE_ADDRESS, "localhost", "kubernetes.default.svc"];
         let serving = pki.server("apiserver", &hosts)?;
@@ -95,24 +108,19 @@ impl Configure {
         command.arg("--service-account-key-file").arg(verifying_key);
         command.arg(format!("--service-cluster-ip-range={SERVICE_RANGE}"));
         command.args(["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"]);
+        // Logs of pods come from the kubelet, which asks who wants them.
+        command.arg("--kubelet-client-certificate").arg(&admin.certificate);
+        command.arg("--kubelet-client-key").arg(&admin.key);
+        command.args(["--kubelet-preferred-address-types=InternalIP", "--allow-privileged=true"]);
         command.args(&self.flags);
         Ok(command)
     }
 
     fn controller_manager(&self, ports: &Ports, server: &ApiServer) -> anyhow::Result<Command> {
-        let directory = &server.directory;
-        let pair = server.pki.client("controller-manager", "system:kube-controller-manager", None)?;
-        let kubeconfig = directory.join("controller-manager.kubeconfig");
-        write_kubeconfig(&kubeconfig, &server.address, &server.pki, &certificate(&pair))?;
-        let mut command = Command::new(programs::locate("kube-controller-manager")?);
-        for flag in ["--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"] {
-            command.arg(flag).arg(&kubeconfig);
-        }
-        command.arg("--cert-dir").arg(directory.join("controller-manager"));
-        command.args(["--bind-address=127.0.0.1", &format!("--secure-port={}", ports.controller_manager())]);
-        command.args(["--leader-elect=false", "--use-service-account-credentials=true"]);
-        command.args(["--kube-api-qps=500", "--kube-api-burst=1000"]);
-        command.arg("--service-account-private-key-file").arg(directory.join("pki/service-account.key"));
+        let mut command = companion("kube-controller-manager", ports.controller_manager(), server)?;
+        command.arg("--use-service-account-credentials=true");
+        let signing_key = server.directory.join("pki/service-account.key");
+        command.arg("--service-account-private-key-file").arg(signing_key);
         command.arg("--root-ca-file").arg(server.pki.authority_file());
         command.arg(format!("--controllers={}", self.controllers.join(",")));
         Ok(command)
@@ -133,6 +141,10 @@ impl Ports {
         10257 + self.number
     }
 
+    fn scheduler(&self) -> u16 {
+        11257 + self.number
+    }
+
     fn etcd_client(&self) -> String {
         format!("http://127.0.0.1:{}", 12379 + 2 * self.number)
     }
@@ -140,6 +152,23 @@ impl Ports {
     fn etcd_peer(&self) -> String {
         format!("http://127.0.0.1:{}", 12380 + 2 * self.number)
     }
+}
+
+fn scheduler(ports: &Ports, server: &ApiServer) -> anyhow::Result<Command> {
+    companion("kube-scheduler", ports.scheduler(), server)
+}
+
+/// What is the same for the programs of the control plane that talk to the API server.
+fn companion(name: &str, port: u16, server: &ApiServer) -> anyhow::Result<Command> {
+    let kubeconfig = server.kubeconfig_as(&format!("system:{name}"), None)?;
+    let mut command = Command::new(programs::locate(name)?);
+    for flag in ["--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"] {
+        command.arg(flag).arg(&kubeconfig);
+    }
+    command.arg("--cert-dir").arg(server.directory.join(name));
+    command.args(["--bind-address=127.0.0.1", &format!("--secure-port={port}"), "--leader-elect=false"]);
+    command.args(["--kube-api-qps=500", "--kube-api-burst=1000"]);
+    Ok(command)
 }
 
 fn etcd(ports: &Ports, directory: &std::path::Path) -> anyhow::Result<Command> {

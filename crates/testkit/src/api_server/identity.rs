@@ -93,6 +93,11 @@ impl ApiServer {
         Ok(path)
     }
 
+    /// The certificate by which everybody knows its clients.
+    pub(crate) fn authority_file(&self) -> PathBuf {
+        self.pki.authority_file()
+    }
+
     fn administrator(&self) -> AuthInfo {
         AuthInfo {
             client_certificate: Some(self.admin.certificate.display().to_string()),

@@ -1,27 +1,29 @@
 //! How a node is put together.
 
-use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use prewarm_bed::{inside, programs};
-use rustix::mount::{MountFlags, mount};
 
 use super::disk::Disk;
 use super::link::Link;
-use super::{Node, Places, Runtime, containerd, crio};
+use super::pods::{self, Cgroup, SANDBOX};
+use super::{Node, Places, Runtime, containerd, crio, kubelet, shadow};
+use crate::api_server::ApiServer;
 use crate::process::Process;
 use crate::registry::Upstream;
 
 /// What differs from the usual node.
-#[derive(Debug, Default)]
-pub struct Configure {
+#[derive(Default)]
+pub struct Configure<'a> {
     runtime: Runtime,
     disk: Option<Disk>,
+    server: Option<&'a ApiServer>,
 }
 
-impl Configure {
+impl<'a> Configure<'a> {
     #[must_use]
     pub fn runtime(mut self, runtime: Runtime) -> Self {
         self.runtime = runtime;
@@ -35,7 +37,16 @@ impl Configure {
         self
     }
 
-    /// Starts the node and waits until its runtime answers. Every image name leads to this registry.
+    /// Makes it a full node: a kubelet joins this API server, and pods run. Its registry must have the image of
+    /// sandboxes, which [`workload::push_sandbox`](crate::workload::push_sandbox) stores.
+    #[must_use]
+    pub fn join(mut self, server: &'a ApiServer) -> Self {
+        self.server = Some(server);
+        self
+    }
+
+    /// Starts the node and waits until its runtime answers and, for a full node, until it is ready for pods. Every image
+    /// name leads to this registry.
     pub async fn start(self, registry: &impl Upstream) -> anyhow::Result<Node> {
         static NEXT: AtomicU16 = AtomicU16::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -45,32 +56,51 @@ impl Configure {
         let disk = self.disk.map(|disk| disk.mount(&directory.join("disk.img"), &data)).transpose()?;
         let root = inside::directory(&format!("{name}/data/root"))?;
         let (link, places) = (Link::create(number)?, Places { directory, root });
-        let mut command = link.inside(&programs::locate(self.runtime.program())?);
-        match self.runtime {
-            Runtime::Containerd => command.args(containerd::prepare(&places, &registry.url())?),
-            Runtime::Crio => {
-                shield()?;
-                let (variable, value) = crio::environment(&places);
-                command.args(crio::prepare(&places, &registry.url())?).env(variable, value)
-            }
-        };
+        let cgroup = self.server.map(|_| Cgroup::create(&name)).transpose()?;
+        if cgroup.is_some() {
+            shadow::cover()?;
+            pods::write_network(&places.directory, number)?;
+            pods::route(number, link.address())?;
+        }
+        let command = self.command(&link, &places, cgroup.as_ref(), &registry.url())?;
         let runtime = Process::start(self.runtime.program(), command, &places.directory)?;
-        let node = Node { runtime, kind: self.runtime, name, link, places, _disk: disk };
+        let mut node =
+            Node { kubelet: None, runtime, kind: self.runtime, name, link, places, cgroup, _disk: disk };
         node.ready().await?;
+        if let (Some(server), Some(cgroup)) = (self.server, &node.cgroup) {
+            // Now, so that the start of the first pod is like that of any other.
+            node.cri()?.pull(SANDBOX, None).await.with_context(|| format!("pulling {SANDBOX}"))?;
+            node.kubelet = Some(kubelet::start(&node, cgroup, server).await?);
+        }
         Ok(node)
     }
-}
 
-/// Puts memory over the one path outside the bed that CRI-O writes to whatever it is told: its cache of blobs.
-fn shield() -> anyhow::Result<()> {
-    const PATH: &str = "/var/lib/containers";
-    static IS_SHIELDED: Mutex<bool> = Mutex::new(false);
-    let mut is_shielded = IS_SHIELDED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !*is_shielded {
-        fs::create_dir_all(PATH).with_context(|| format!("creating {PATH}"))?;
-        mount("tmpfs", PATH, "tmpfs", MountFlags::empty(), c"mode=755")
-            .with_context(|| format!("mounting {PATH}"))?;
-        *is_shielded = true;
+    /// The runtime with its configuration, on the node's network and, if there is one, in its cgroup.
+    fn command(
+        &self,
+        link: &Link,
+        places: &Places,
+        cgroup: Option<&Cgroup>,
+        registry: &str,
+    ) -> anyhow::Result<Command> {
+        let program = programs::locate(self.runtime.program())?;
+        let mut command = match cgroup {
+            None => link.inside(&program),
+            Some(cgroup) => {
+                let mut shell = cgroup.join(link.inside(Path::new("sh")));
+                shell.arg(program);
+                shell
+            }
+        };
+        match self.runtime {
+            Runtime::Containerd => command.args(containerd::prepare(places, registry)?),
+            Runtime::Crio => {
+                // Its cache of blobs has a fixed path.
+                shadow::cover()?;
+                let (variable, value) = crio::environment(places);
+                command.args(crio::prepare(places, registry)?).env(variable, value)
+            }
+        };
+        Ok(command)
     }
-    Ok(())
 }

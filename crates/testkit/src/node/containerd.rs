@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use prewarm_bed::programs;
 
+use super::pods::{self, SANDBOX};
 use super::{Node, Places};
 
 /// The namespace in which Kubernetes keeps its images.
@@ -33,7 +35,7 @@ pub fn prepare(places: &Places, registry: &str) -> anyhow::Result<Vec<PathBuf>> 
         fs::create_dir_all(places.directory.join(part)).context("creating the node's directories")?;
     }
     let config = places.directory.join("config.toml");
-    fs::write(&config, text(places)).context("writing containerd's config")?;
+    fs::write(&config, text(places)?).context("writing containerd's config")?;
     lead(&places.directory, ANY_HOST, registry)?;
     Ok(vec!["--config".into(), config])
 }
@@ -91,9 +93,12 @@ fn references(table: &str) -> Vec<String> {
     said.map(|(name, _)| (*name).to_owned()).collect()
 }
 
-fn text(places: &Places) -> String {
+fn text(places: &Places) -> anyhow::Result<String> {
     let (directory, root) = (places.directory.display(), places.root.display());
-    format!(
+    let (shim, runc) = (programs::locate("containerd-shim-runc-v2")?, programs::locate("runc")?);
+    let plugins = pods::plugins()?;
+    let (shim, runc, plugins) = (shim.display(), runc.display(), plugins.display());
+    Ok(format!(
         r#"version = 3
 root = "{root}"
 state = "{directory}/state"
@@ -111,21 +116,37 @@ path = "{directory}/opt"
 [plugins."io.containerd.cri.v1.images"]
 snapshotter = "overlayfs"
 
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{SANDBOX}"
+
 [plugins."io.containerd.cri.v1.images".registry]
 config_path = "{directory}/hosts"
 
 [plugins."io.containerd.transfer.v1.local"]
 config_path = "{directory}/hosts"
 
+[plugins."io.containerd.cri.v1.runtime"]
+# Root may lack the right to make a process less likely to be killed, and then no pod would start.
+restrict_oom_score_adj = true
+
 [plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ["{plugins}"]
 conf_dir = "{directory}/cni"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+runtime_path = "{shim}"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+SystemdCgroup = false
+BinaryName = "{runc}"
 
 [plugins."io.containerd.grpc.v1.cri"]
 disable_tcp_service = true
 stream_server_address = "127.0.0.1"
 stream_server_port = "0"
 "#
-    )
+    ))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! CRI-O among several: every path that it would otherwise share is its own.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use anyhow::{Context as _, ensure};
 use prewarm_bed::{commands, programs};
 
 use super::Places;
+use super::pods::{self, SANDBOX};
 use crate::process::Process;
 
 /// CRI-O knows no rule for any host, so these stand for it: names for examples, and the usual endings.
@@ -41,9 +43,11 @@ pub fn prepare(places: &Places, registry: &str) -> anyhow::Result<Vec<PathBuf>> 
         ("storage.conf", &storage),
         ("registries.conf", unqualified),
         ("crio.conf", &text(places)?),
+        ("runc", &runc()?),
     ] {
         fs::write(directory.join(file), content).with_context(|| format!("writing CRI-O's {file}"))?;
     }
+    fs::set_permissions(directory.join("runc"), Permissions::from_mode(0o755)).context("allowing runc")?;
     let own = registry.split_once("://").map_or(registry, |(_, host)| host);
     for host in ANY_HOST.iter().copied().chain([own]) {
         write_lead(directory, host, registry)?;
@@ -99,11 +103,32 @@ fn write_lead(directory: &Path, host: &str, registry: &str) -> anyhow::Result<()
     fs::write(directory.join("registries.d").join(file), rule).context("writing a rule for registries")
 }
 
+/// A program that takes two wishes out of a container's description before it hands it to runc: root may lack the right
+/// to make a process less likely to be killed, and a kernel may know of huge pages that nothing mounts. Either would
+/// keep pods from starting, and CRI-O has no option against it.
+fn runc() -> anyhow::Result<String> {
+    let runc = programs::locate("runc")?;
+    Ok(format!(
+        r#"#!/bin/sh
+bundle= previous=
+for word in "$@"; do
+    case $previous in --bundle | -b) bundle=$word ;; esac
+    previous=$word
+done
+if [ -n "$bundle" ]; then
+    sed -i -z -E 's/"oomScoreAdj": *-[0-9]+/"oomScoreAdj": 0/; s/"hugepageLimits": *\[[^]]*\]/"hugepageLimits": []/' \
+        "$bundle/config.json"
+fi
+exec {} "$@"
+"#,
+        runc.display()
+    ))
+}
+
 fn text(places: &Places) -> anyhow::Result<String> {
-    let command =
-        |name| commands::find(name).with_context(|| format!("{name} is missing: run `cargo xtask tools`"));
-    let (conmon, runc, pinns) = (command("conmon")?, command("runc")?, programs::locate("pinns")?);
-    let (conmon, runc, pinns) = (conmon.display(), runc.display(), pinns.display());
+    let conmon = commands::find("conmon").context("conmon is missing: run `cargo xtask tools`")?;
+    let (pinns, plugins) = (programs::locate("pinns")?, pods::plugins()?);
+    let (conmon, pinns, plugins) = (conmon.display(), pinns.display(), plugins.display());
     let (directory, root) = (places.directory.display(), places.root.display());
     let temporary = temporary(places);
     let temporary = temporary.display();
@@ -140,19 +165,22 @@ enable_pod_events = true
 default_runtime = "runc"
 
 [crio.runtime.runtimes.runc]
-runtime_path = "{runc}"
+runtime_path = "{directory}/runc"
 runtime_type = "oci"
 runtime_root = "{directory}/run/runc"
 monitor_path = "{conmon}"
 monitor_cgroup = "pod"
 
 [crio.image]
+pause_image = "{SANDBOX}"
+pause_command = ""
 signature_policy = "{directory}/policy.json"
 signature_policy_dir = "{directory}/policies"
 big_files_temporary_dir = "{temporary}"
 
 [crio.network]
 network_dir = "{directory}/cni"
+plugin_dirs = ["{plugins}"]
 
 [crio.nri]
 enable_nri = false

@@ -95,7 +95,7 @@ impl Link {
         format!("veth-{}", self.number)
     }
 
-    fn address(&self) -> Ipv4Addr {
+    pub fn address(&self) -> Ipv4Addr {
         address(self.number)
     }
 }

@@ -1,0 +1,53 @@
+//! A process that outlives the one that started a bed, to remove the bed's cgroup directories.
+//!
+//! The kernel ends all else of a bed by itself. Whoever waits for a bed could remove its directories too, but not after
+//! a SIGKILL, so this is left to somebody who is told by the end of a pipe.
+
+use std::env;
+use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{self, Child, Command, Stdio};
+
+use crate::cgroups;
+
+/// Names the bed to sweep after; only set for a sweeper.
+const SWEEP_VARIABLE: &str = "PREWARM_SWEEP";
+
+/// A running sweeper, which begins when this process has ended or says so.
+pub struct Sweeper {
+    bed: String,
+    child: io::Result<Child>,
+}
+
+impl Sweeper {
+    pub fn start(bed: &str) -> Self {
+        let child = env::current_exe().and_then(|binary| {
+            let mut command = Command::new(binary);
+            command.args(env::args_os().skip(1)).env(SWEEP_VARIABLE, bed);
+            // In a group of its own: what a terminal sends to all of a group must not reach it.
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()
+        });
+        Self { bed: bed.to_owned(), child }
+    }
+
+    /// Lets it sweep, and waits until it has.
+    pub fn finish(self) {
+        let swept = self.child.and_then(|mut child| child.wait());
+        if !swept.is_ok_and(|status| status.success()) {
+            cgroups::sweep(&self.bed);
+        }
+    }
+}
+
+/// Whether this process was started to sweep.
+pub fn is_asked_for() -> bool {
+    env::var_os(SWEEP_VARIABLE).is_some()
+}
+
+/// Waits for the end of whoever started it, sweeps, and exits.
+pub fn run() -> ! {
+    // Nothing is ever written, so this returns when the other end is closed. An error means the same.
+    let _ended = io::stdin().read_to_end(&mut Vec::new());
+    cgroups::sweep(&env::var(SWEEP_VARIABLE).unwrap_or_default());
+    process::exit(0)
+}

@@ -1,0 +1,99 @@
+//! The kubelet of a node.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context as _;
+use k8s_openapi::api::core::v1 as core;
+use kube::Api;
+use prewarm_bed::programs;
+use serde_json::{Value, json};
+
+use super::Node;
+use super::pods::Cgroup;
+use super::shadow;
+use crate::api_server::ApiServer;
+use crate::process::Process;
+use crate::wait;
+
+/// Starts the kubelet of a node, which thereby joins the cluster, and waits until it is ready for pods.
+pub async fn start(node: &Node, cgroup: &Cgroup, server: &ApiServer) -> anyhow::Result<Process> {
+    let directory = node.directory().join("kubelet");
+    for part in ["root", "keys", "logs", "plugins"] {
+        fs::create_dir_all(directory.join(part)).context("creating kubelet's directories")?;
+    }
+    let config = directory.join("config.json");
+    fs::write(&config, text(node, cgroup, server).to_string()).context("writing kubelet's config")?;
+    let process = Process::start("kubelet", command(node, server, &directory)?, node.directory())?;
+    ready(node.name(), &process, server).await?;
+    Ok(process)
+}
+
+/// Waits until the node takes pods.
+pub async fn ready(name: &str, kubelet: &Process, server: &ApiServer) -> anyhow::Result<()> {
+    let nodes = Api::<core::Node>::all(server.client()?);
+    let what = format!("{name} to be ready");
+    let ready = wait::until(&what, async || {
+        kubelet.check()?;
+        let node = nodes.get_opt(name).await?;
+        let conditions = node.and_then(|node| node.status?.conditions).unwrap_or_default();
+        Ok(conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True").then_some(()))
+    });
+    ready.await.with_context(|| format!("kubelet logged\n{}", kubelet.log_tail()))
+}
+
+fn command(node: &Node, server: &ApiServer, directory: &Path) -> anyhow::Result<Command> {
+    let unshare = node.command(Path::new("unshare"));
+    let mut command = shadow::apart(unshare, directory, &programs::locate("kubelet")?)?;
+    let user = format!("system:node:{}", node.name());
+    command.arg("--kubeconfig").arg(server.kubeconfig_as(&user, Some("system:nodes"))?);
+    command.arg("--config").arg(directory.join("config.json"));
+    command.arg("--root-dir").arg(directory.join("root"));
+    command.arg("--cert-dir").arg(directory.join("keys"));
+    command.arg(format!("--hostname-override={}", node.name()));
+    command.arg(format!("--node-ip={}", node.address()));
+    Ok(command)
+}
+
+/// JSON, which every reader of YAML takes.
+fn text(node: &Node, cgroup: &Cgroup, server: &ApiServer) -> Value {
+    let directory = node.directory().join("kubelet");
+    // The disk of the machine is none of a test's business, so nothing is evicted and no image is removed for it.
+    let room = json!({
+        "memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%",
+        "imagefs.available": "0%", "imagefs.inodesFree": "0%",
+    });
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": node.address(),
+        "healthzBindAddress": "127.0.0.1",
+        "readOnlyPort": 0,
+        "containerRuntimeEndpoint": format!("unix://{}", node.socket().display()),
+        "authentication": {
+            "anonymous": {"enabled": false},
+            "webhook": {"enabled": false},
+            "x509": {"clientCAFile": server.authority_file()},
+        },
+        "authorization": {"mode": "AlwaysAllow"},
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": cgroup.path(),
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        "enforceNodeAllocatable": [],
+        "localStorageCapacityIsolation": false,
+        "makeIPTablesUtilChains": false,
+        "resolvConf": "",
+        "podLogsDir": directory.join("logs"),
+        "volumePluginDir": directory.join("plugins"),
+        "imageGCHighThresholdPercent": 100,
+        "evictionHard": room,
+        "serializeImagePulls": false,
+        "registryPullQPS": 0,
+        "nodeStatusUpdateFrequency": "4s",
+        // A container that failed is started again after a second, not after ten.
+        "featureGates": {"KubeletCrashLoopBackOffMax": true},
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
+    })
+}

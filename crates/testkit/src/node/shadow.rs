@@ -1,0 +1,87 @@
+//! What kubelet and CRI-O touch outside their own directories, covered so that the machine notices nothing.
+//!
+//! Some paths are fixed, whatever the programs are told, and kubelet sets sysctls of the whole machine. Memory lies over
+//! those paths, once for the bed and once more for each kubelet, because two of them would share them. Over the sysctls
+//! lie files that have the wished values already, so that kubelet has nothing to write.
+
+use std::ffi::CString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use prewarm_bed::inside;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+
+/// They exist on every machine, so that no empty directory is left as a mount point.
+const COVERED: [&str; 2] = ["/var/lib", "/var/log"];
+
+/// What each kubelet has for itself.
+const FIXED: [&str; 2] = ["/var/lib/kubelet", "/var/log/containers"];
+
+/// What kubelet wants of the kernel.
+const SYSCTLS: [(&str, &str); 6] = [
+    ("kernel/keys/root_maxbytes", "25000000"),
+    ("kernel/keys/root_maxkeys", "1000000"),
+    ("kernel/panic", "10"),
+    ("kernel/panic_on_oops", "1"),
+    ("vm/overcommit_memory", "1"),
+    ("vm/panic_on_oom", "0"),
+];
+
+/// Runs in a mount namespace of its own, with the files of sysctls in `$0`, and becomes the program in the arguments.
+const SCRIPT: &str = r#"set -e
+for path in /var/lib /var/log; do mount --make-private $path; done
+for path in /var/lib/kubelet /var/log/containers; do mount -t tmpfs tmpfs $path; done
+mount --make-rprivate /proc
+cd "$0"
+for file in */* */*/*; do
+    if [ -f "$file" ]; then mount --bind "$file" "/proc/sys/$file"; fi
+done
+cd /
+exec "$@"
+"#;
+
+/// Covers the paths of the machine, once for each bed.
+pub fn cover() -> anyhow::Result<()> {
+    static IS_COVERED: Mutex<bool> = Mutex::new(false);
+    let mut is_covered = IS_COVERED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*is_covered {
+        for path in COVERED {
+            cover_directory(path).with_context(|| format!("covering {path}"))?;
+        }
+        for path in FIXED {
+            fs::create_dir_all(path).with_context(|| format!("creating {path}"))?;
+        }
+        // A kubelet mounts volumes in a namespace of its own, and the runtime has to see them.
+        let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
+        mount_change("/", shared).context("sharing mounts within the bed")?;
+        *is_covered = true;
+    }
+    Ok(())
+}
+
+/// What is there can still be read, since a test's own program may lie below; what is written goes to memory.
+fn cover_directory(path: &str) -> anyhow::Result<()> {
+    let name = path.trim_start_matches('/').replace('/', "-");
+    let part = |part: &str| inside::directory(&format!("covered/{name}/{part}"));
+    let (upper, work) = (part("upper")?, part("work")?);
+    let options = format!("lowerdir={path},upperdir={},workdir={}", upper.display(), work.display());
+    let options = CString::new(options).context("a path has no zero in it")?;
+    Ok(mount("overlay", path, "overlay", MountFlags::empty(), options.as_c_str())?)
+}
+
+/// A command that runs a program where the fixed paths and the sysctls are its own. `unshare` comes with the network
+/// of the node.
+pub fn apart(mut unshare: Command, directory: &Path, program: &Path) -> anyhow::Result<Command> {
+    let sysctls = directory.join("sysctls");
+    for (name, value) in SYSCTLS {
+        let file: PathBuf = sysctls.join(name);
+        let parent = file.parent().context("a file lies in a directory")?;
+        fs::create_dir_all(parent).context("creating the directory of sysctls")?;
+        fs::write(&file, format!("{value}\n")).context("writing a sysctl")?;
+    }
+    unshare.args(["--mount", "--propagation", "unchanged", "sh", "-c", SCRIPT]).arg(sysctls).arg(program);
+    Ok(unshare)
+}

@@ -1,0 +1,3 @@
+module prewarm/tools/workload
+
+go 1.24.0
