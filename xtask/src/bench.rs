@@ -14,7 +14,7 @@ struct Bench {
 }
 
 /// Each is a bench target of its name.
-const BENCHES: [Bench; 5] = [
+const BENCHES: [Bench; 6] = [
     Bench {
         name: "admission",
         package: "prewarm-api",
@@ -25,6 +25,12 @@ const BENCHES: [Bench; 5] = [
         name: "agent",
         package: "prewarm",
         shows: "what the agent costs and how fast it is; a part by its name, such as batches",
+        is_real: true,
+    },
+    Bench {
+        name: "broadcast",
+        package: "prewarm",
+        shows: "how fast a BroadcastJob makes a thousand pods",
         is_real: true,
     },
     Bench {

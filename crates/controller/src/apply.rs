@@ -87,7 +87,9 @@ impl Applier {
         let places = match command {
             Command::Tell(telling) => return self.tell(telling),
             // One for each node, so that they may be a thousand.
-            Command::NodeImage { .. } | Command::CreatePod { .. } | Command::DeletePod { .. } => self.nodes.clone(),
+            Command::NodeImage { .. } | Command::CreatePod { .. } | Command::DeletePod { .. } => {
+                self.nodes.clone()
+            }
             _ => self.others.clone(),
         };
         let (hands, sender) = (self.hands.clone(), self.sender.clone());

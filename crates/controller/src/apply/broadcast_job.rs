@@ -22,7 +22,8 @@ impl Hands {
     }
 
     pub(super) async fn create_pod(&self, job: Arc<str>, node: Arc<str>, pod: Value) -> Settled {
-        let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let key = JobKey { namespace: text("/metadata/namespace"), name: text("/metadata/name") };
         let api: Api<BroadcastPod> = Api::namespaced(self.client.clone(), &key.namespace);
         let answer = self.send(self.post_pod(&key.namespace, &pod)).await;

@@ -89,8 +89,7 @@ impl Spec {
     fn asked(&self) -> Option<&str> {
         let affinity = self.affinity.as_ref()?.node_affinity.as_ref()?;
         let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
-        let mut fields =
-            required.node_selector_terms.iter().flat_map(|term| &term.match_fields).flatten();
+        let mut fields = required.node_selector_terms.iter().flat_map(|term| &term.match_fields).flatten();
         let field = fields.find(|field| field.key == NAME_FIELD && field.operator == "In")?;
         field.values.as_ref()?.first().map(String::as_str)
     }
@@ -106,7 +105,8 @@ impl Status {
     fn unschedulable(&self) -> Option<Arc<str>> {
         let mut conditions = self.conditions.iter().flatten();
         let scheduled = conditions.find(|condition| condition.type_ == "PodScheduled")?;
-        let has_no_place = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
+        let has_no_place =
+            scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
         has_no_place.then(|| scheduled.message.as_deref().unwrap_or("the scheduler does not say why").into())
     }
 }

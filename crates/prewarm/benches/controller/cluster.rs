@@ -93,7 +93,10 @@ impl Cluster {
         let api = Api::<Node>::all(self.client.clone());
         let node = json!({ "metadata": { "name": name, "labels": labels(&name) } });
         api.create(&PostParams::default(), &serde_json::from_value(node)?).await.context("making a Node")?;
-        let status = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } });
+        let status = json!({ "status": {
+            "conditions": [{ "type": "Ready", "status": "True" }],
+            "allocatable": { "cpu": "4", "memory": "16Gi", "pods": "110" },
+        } });
         api.patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
             .await
             .context("a Node's status")?;

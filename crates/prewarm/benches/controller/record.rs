@@ -47,6 +47,13 @@ impl Recorder {
         std::mem::take(&mut *self.writes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// How many objects of this resource were made since, by those whose answer is there.
+    pub fn taken(&self, resource: &str) -> usize {
+        let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_made = |write: &&Write| write.method == Method::POST && write.place().ends_with(resource);
+        writes.iter().filter(is_made).filter(|write| write.is_taken()).count()
+    }
+
     fn note(&self, write: Write) {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner).push(write);
     }
