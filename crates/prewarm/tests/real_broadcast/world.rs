@@ -65,7 +65,12 @@ impl World {
 
     /// Makes a job in a fresh namespace, with pods that are told this, for the shared nodes or for those that `spec`
     /// selects. The scene is what becomes of it.
-    pub async fn broadcast(&self, version: &str, arguments: &[&str], spec: Value) -> anyhow::Result<Scene<'_>> {
+    pub async fn broadcast(
+        &self,
+        version: &str,
+        arguments: &[&str],
+        spec: Value,
+    ) -> anyhow::Result<Scene<'_>> {
         let mut whole = json!({"template": {"spec": {
             "restartPolicy": "Never",
             "automountServiceAccountToken": false,

@@ -5,8 +5,9 @@ use std::fs;
 
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use prewarm_api::kruise::BroadcastJob;
 use prewarm_api::permission::{CONTROLLER, Scope};
 use serde_json::{Value, json};
 
@@ -14,10 +15,12 @@ use crate::world::World;
 
 /// Rights that are used only when something goes wrong, which no test can bring about at will: an object is read again
 /// after a collision, a verdict is written after ten minutes of silence, an event is counted up when it repeats.
-const IN_TROUBLE_ONLY: [(&str, &str); 5] = [
+const IN_TROUBLE_ONLY: [(&str, &str); 7] = [
     ("nodeimages", "get"),
     ("imagepulljobs", "get"),
     ("imagelistpulljobs", "get"),
+    ("broadcastjobs", "get"),
+    ("pods", "get"),
     ("nodeimages/status", "patch"),
     ("events", "patch"),
 ];
@@ -67,9 +70,43 @@ async fn everything_once(world: &World) -> anyhow::Result<()> {
     world.job_is_gone(60, &namespace, "pods").await?;
     world.secret(&namespace, "login", "kubernetes.io/dockerconfigjson", "registry.example", "y").await?;
     rotate(world, &namespace, &image).await?;
+    broadcast(world, &namespace).await?;
     let nodes = Api::<Node>::all(world.client()?);
     nodes.delete(world.nodes[2].name(), &DeleteParams::default()).await?;
     world.until(60, "a NodeImage less", async || Ok(world.node_images().await?.len() == 3)).await
+}
+
+/// A BroadcastJob whose pod is deleted at its deadline, and one that is paused when its pod fails. No kubelet is there.
+async fn broadcast(world: &World, namespace: &str) -> anyhow::Result<()> {
+    let (params, node) = (PatchParams::default(), world.nodes[0].name());
+    let room = Patch::Merge(json!({"status": {"allocatable": {"pods": "10"}}}));
+    Api::<Node>::all(world.client()?).patch_status(node, &params, &room).await?;
+    let template = json!({"spec": {
+        "restartPolicy": "Never", "nodeName": node, "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": false,
+        "containers": [{"name": "main", "image": "tool"}],
+    }});
+    let policy = json!({"type": "Always", "activeDeadlineSeconds": 2, "ttlSecondsAfterFinished": 1});
+    let late = json!({"template": template, "completionPolicy": policy});
+    world.create("v1beta1", "BroadcastJob", namespace, "late", late).await?;
+    let jobs = Api::<BroadcastJob>::namespaced(world.client()?, namespace);
+    world.until(60, "the end of the job", async || Ok(jobs.get_opt("late").await?.is_none())).await?;
+
+    let pausing = json!({"template": template, "failurePolicy": {"type": "Pause"}});
+    world.create("v1beta1", "BroadcastJob", namespace, "pausing", pausing).await?;
+    let pods = Api::<Pod>::namespaced(world.client()?, namespace);
+    let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
+    let of_the_job = ListParams::default().labels("broadcastjob-name=pausing");
+    world
+        .until(60, "a pause", async || {
+            for pod in pods.list_metadata(&of_the_job).await?.items {
+                pods.patch_status(&pod.name_any(), &params, &failed).await?;
+            }
+            Ok(jobs.get("pausing").await?.spec.paused)
+        })
+        .await?;
+    jobs.delete("pausing", &DeleteParams::background()).await?;
+    Ok(())
 }
 
 /// A Secret that changes while a job uses it.

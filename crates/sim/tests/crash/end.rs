@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::ListParams;
-use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_api::kruise::{BroadcastJob, ImagePullJob, NodeImage};
 use prewarm_api::names::{DEFAULT_CONFIG_NAMESPACE, SECRET_REFERENCES_ANNOTATION};
 use prewarm_sim::Cluster;
 
@@ -16,6 +16,9 @@ pub struct End {
     lists: BTreeMap<String, String>,
     entries: BTreeMap<String, String>,
     copies: BTreeSet<String>,
+    broadcasts: BTreeMap<String, String>,
+    /// How many pods there are in each phase.
+    pods: BTreeMap<String, usize>,
     /// How often each node was asked to pull each image.
     pulls: BTreeMap<String, usize>,
 }
@@ -47,10 +50,39 @@ impl End {
                 })
                 .collect(),
             entries: images.iter().flat_map(entries).collect(),
+            broadcasts: broadcasts(cluster).await,
+            pods: pods(cluster).await,
             copies: secrets.into_iter().filter_map(references).collect(),
             pulls: pulls(cluster),
         }
     }
+}
+
+async fn broadcasts(cluster: &Cluster) -> BTreeMap<String, String> {
+    let jobs = cluster.broadcasts().list(&ListParams::default()).await.expect("BroadcastJobs").items;
+    let in_words = |job: BroadcastJob| {
+        let status = job.status.unwrap_or_default();
+        let words = format!(
+            "{} desired, {} active, {} succeeded, {} failed, {:?}, paused {}, for {:?} failures",
+            status.desired,
+            status.active,
+            status.succeeded,
+            status.failed,
+            status.phase,
+            job.spec.paused,
+            status.paused_failures
+        );
+        (job.metadata.name.unwrap_or_default(), words)
+    };
+    jobs.into_iter().map(in_words).collect()
+}
+
+async fn pods(cluster: &Cluster) -> BTreeMap<String, usize> {
+    let mut pods = BTreeMap::new();
+    for pod in cluster.pods().list(&ListParams::default()).await.expect("pods").items {
+        *pods.entry(pod.status.and_then(|status| status.phase).unwrap_or_default()).or_default() += 1;
+    }
+    pods
 }
 
 /// Children have names that are made up; their image tells them apart.

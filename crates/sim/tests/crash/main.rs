@@ -11,9 +11,11 @@ use prewarm_embedded::Options;
 use prewarm_embedded::faults::{Action, Cut, FaultPlan, Faults, Filter, Rates, Rule, ScriptedFault, Verb};
 use prewarm_sim::{Cluster, Fall};
 
+mod broadcasts;
 mod end;
 mod scenarios;
 
+use broadcasts::BROADCASTS;
 use end::End;
 use scenarios::SCENARIOS;
 
@@ -39,6 +41,18 @@ enum Victim {
     /// The same, and it is told to stop after so many writes.
     StoppedLeader(u64),
     Agent,
+}
+
+impl Victim {
+    /// The stories in which it writes.
+    fn scenarios(self) -> Vec<&'static Scenario> {
+        match self {
+            Self::Agent => SCENARIOS.iter().collect(),
+            Self::Controller | Self::Leader | Self::StoppedLeader(_) => {
+                SCENARIOS.iter().chain(BROADCASTS).collect()
+            }
+        }
+    }
 }
 
 /// Plays a scenario. Returns how the cluster ends, and how many writes the victim made.
@@ -109,7 +123,8 @@ async fn at_every_write(victim: Victim, fault: impl Fn(u64) -> Faults) {
 
 async fn at_each_of_its_writes(victim: Victim, disturb: impl Fn(u64) -> (Victim, Faults)) {
     let mut played = 0;
-    for scenario in SCENARIOS {
+    let scenarios = victim.scenarios();
+    for scenario in &scenarios {
         let (clean, writes) = play(scenario, victim, Faults::none()).await;
         assert!(writes > 0, "{}: there was nothing to disturb", scenario.name);
         for write in 1..=writes {
@@ -120,17 +135,18 @@ async fn at_each_of_its_writes(victim: Victim, disturb: impl Fn(u64) -> (Victim,
         }
         println!("{}: the same after a fault at each of {writes} writes", scenario.name);
     }
-    println!("counted: {played} plays of {} scenarios", SCENARIOS.len());
+    println!("counted: {played} plays of {} scenarios", scenarios.len());
 }
 
 /// Plays every scenario with these faults, and compares the ends.
 async fn throughout(what: &str, options: Options, faults: impl Fn(u64) -> Faults) {
-    for (seed, scenario) in (0..).zip(SCENARIOS) {
+    let scenarios = Victim::Controller.scenarios();
+    for (seed, scenario) in (0..).zip(&scenarios) {
         let (clean, _) = play(scenario, Victim::Controller, Faults::none()).await;
         let (end, _) = play_on(options.clone(), scenario, Victim::Controller, faults(seed)).await;
         assert_eq!(end, clean, "{}: with {what}", scenario.name);
     }
-    println!("counted: {} scenarios with {what}", SCENARIOS.len());
+    println!("counted: {} scenarios with {what}", scenarios.len());
 }
 
 fn death(write: u64) -> Faults {

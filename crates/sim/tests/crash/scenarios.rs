@@ -16,17 +16,20 @@ use crate::Scenario;
 
 /// How long a story waits for what must come, in its own time. With a dead controller's Lease or a paused write it may
 /// take longer than usual.
-const PATIENCE: u64 = 600;
+pub const PATIENCE: u64 = 600;
 
+/// Names scenarios, and which way they are played.
 macro_rules! scenarios {
-    ($($name:literal, $nodes:literal, $images:expr, $play:ident;)*) => {
-        pub const SCENARIOS: &[Scenario] = &[$(
+    ($all:ident: $($name:literal, $nodes:literal, $images:expr, $play:ident;)*) => {
+        pub const $all: &[Scenario] = &[$(
             Scenario { name: $name, nodes: $nodes, images: &$images, play: |cluster| $play(cluster).boxed_local() },
         )*];
     };
 }
 
-scenarios! {
+pub(crate) use scenarios;
+
+scenarios! { SCENARIOS:
     "one node after the other", 3, [("app:1", 1000)], one_after_the_other;
     "all nodes at once", 3, [("app:1", 1000)], all_at_once;
     "an image that cannot be pulled", 2, [("other:1", 10)], not_found;

@@ -121,3 +121,6 @@ impl Broadcasts {
         Some(self.jobs.get(self.uids.get(key)?)?.roll.visits())
     }
 }
+
+#[cfg(test)]
+mod tests;
