@@ -12,7 +12,7 @@ struct Bench {
 }
 
 /// Each is a bench target of its name.
-const BENCHES: [Bench; 5] = [
+const BENCHES: [Bench; 6] = [
     Bench {
         name: "admission",
         package: "prewarm-api",
@@ -42,6 +42,12 @@ const BENCHES: [Bench; 5] = [
         package: "prewarm-embedded",
         shows: "how much the embedded API carries",
         is_real: false,
+    },
+    Bench {
+        name: "start",
+        package: "prewarm",
+        shows: "how soon a pod is ready on a warmed node and on a cold one",
+        is_real: true,
     },
 ];
 
