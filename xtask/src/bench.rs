@@ -51,6 +51,12 @@ const BENCHES: [Bench; 6] = [
         shows: "how much the embedded API carries",
         is_real: false,
     },
+    Bench {
+        name: "start",
+        package: "prewarm",
+        shows: "how soon a pod is ready on a warmed node and on a cold one",
+        is_real: true,
+    },
 ];
 
 /// Runs one benchmark on the program as it is shipped, with these flags of its own.

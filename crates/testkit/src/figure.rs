@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The figures of one benchmark.
 pub struct Figures {
@@ -40,19 +40,34 @@ impl Figures {
 
     /// Prints a figure; `value` is rounded to three decimals.
     pub fn add(&mut self, figure: &str, value: f64, unit: &str, bar: Bar) {
-        let is_met = bar.is_met(value);
-        self.missed += usize::from(!is_met);
-        let value = (value * 1000.0).round() / 1000.0;
-        let line = json!({
-            "bench": self.bench, "figure": figure, "value": value, "unit": unit, "bar": bar.describe(), "met": is_met,
-        });
+        println!("{}", self.judge(figure, value, unit, bar));
+    }
+
+    /// Prints a ratio with both of its sides, each with a name of its own.
+    pub fn compare(&mut self, figure: &str, ours: (&str, f64), other: (&str, f64), bar: Bar) {
+        let mut line = self.judge(figure, ours.1 / other.1, "×", bar);
+        for (name, value) in [ours, other] {
+            line[name] = rounded(value).into();
+        }
         println!("{line}");
+    }
+
+    fn judge(&mut self, figure: &str, value: f64, unit: &str, bar: Bar) -> Value {
+        let (value, is_met) = (rounded(value), bar.is_met(value));
+        self.missed += usize::from(!is_met);
+        json!({
+            "bench": self.bench, "figure": figure, "value": value, "unit": unit, "bar": bar.describe(), "met": is_met,
+        })
     }
 
     /// Whether every bar was met.
     pub fn close(self) -> ExitCode {
         if self.missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
 }
 
 /// The middle of some numbers.
@@ -80,6 +95,9 @@ mod tests {
     fn a_missed_bar_is_a_failure() {
         let mut figures = Figures::new("example");
         figures.add("ratio", 1.31, "×", Bar::AtMost(1.3));
+        assert_eq!(format!("{:?}", figures.close()), format!("{:?}", ExitCode::FAILURE));
+        let mut figures = Figures::new("example");
+        figures.compare("ratio", ("ours", 1.31), ("other", 1.0), Bar::AtMost(1.3));
         assert_eq!(format!("{:?}", figures.close()), format!("{:?}", ExitCode::FAILURE));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Most tests need no more. A *full* node has a kubelet, too, and runs pods.
 
+mod cgroup;
 mod configure;
 mod containerd;
 pub mod cri;
@@ -29,10 +30,10 @@ use crate::api_server::ApiServer;
 use crate::process::Process;
 use crate::registry::{Registry, Upstream};
 use crate::wait;
+use cgroup::Cgroup;
 pub use cri::Cri;
 use disk::Mounted;
 use link::Link;
-use pods::Cgroup;
 
 /// The user of programs without privilege; nobody else has its number.
 const STRANGER: u32 = 65_532;

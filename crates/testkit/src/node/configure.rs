@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use anyhow::Context as _;
 use prewarm_bed::{inside, programs};
 
+use super::cgroup::Cgroup;
 use super::disk::Disk;
 use super::link::Link;
-use super::pods::{self, Cgroup, SANDBOX};
+use super::pods::{self, SANDBOX};
 use super::{Node, Places, Runtime, containerd, crio, kubelet, shadow};
 use crate::api_server::ApiServer;
 use crate::process::Process;

@@ -6,12 +6,13 @@ use std::process::Command;
 
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use prewarm_bed::programs;
 use serde_json::{Value, json};
 
 use super::Node;
-use super::pods::Cgroup;
+use super::cgroup::Cgroup;
 use super::shadow;
 use crate::api_server::ApiServer;
 use crate::process::Process;
@@ -26,21 +27,39 @@ pub async fn start(node: &Node, cgroup: &Cgroup, server: &ApiServer) -> anyhow::
     let config = directory.join("config.json");
     fs::write(&config, text(node, cgroup, server).to_string()).context("writing kubelet's config")?;
     let process = Process::start("kubelet", command(node, server, &directory)?, node.directory())?;
-    ready(node.name(), &process, server).await?;
+    let nodes = Api::<core::Node>::all(server.client()?);
+    until_ready(node.name(), &process, &nodes, None).await?;
     Ok(process)
 }
 
-/// Waits until the node takes pods.
+/// Waits until the kubelet says once more that the node is ready for pods: what it said before it was restarted still
+/// stands with the API server.
 pub async fn ready(name: &str, kubelet: &Process, server: &ApiServer) -> anyhow::Result<()> {
     let nodes = Api::<core::Node>::all(server.client()?);
+    let before = said_ready(&nodes.get(name).await.with_context(|| format!("reading {name}"))?);
+    until_ready(name, kubelet, &nodes, before).await
+}
+
+async fn until_ready(
+    name: &str,
+    kubelet: &Process,
+    nodes: &Api<core::Node>,
+    before: Option<Time>,
+) -> anyhow::Result<()> {
     let what = format!("{name} to be ready");
     let ready = wait::until(&what, async || {
         kubelet.check()?;
         let node = nodes.get_opt(name).await?;
-        let conditions = node.and_then(|node| node.status?.conditions).unwrap_or_default();
-        Ok(conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True").then_some(()))
+        Ok((node.as_ref().and_then(said_ready) > before).then_some(()))
     });
     ready.await.with_context(|| format!("kubelet logged\n{}", kubelet.log_tail()))
+}
+
+/// When the kubelet last said that the node is ready, if that is what it said last.
+fn said_ready(node: &core::Node) -> Option<Time> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|one| one.type_ == "Ready" && one.status == "True")?;
+    ready.last_heartbeat_time.clone()
 }
 
 fn command(node: &Node, server: &ApiServer, directory: &Path) -> anyhow::Result<Command> {

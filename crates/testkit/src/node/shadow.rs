@@ -30,19 +30,6 @@ const SYSCTLS: [(&str, &str); 6] = [
     ("vm/panic_on_oom", "0"),
 ];
 
-/// Runs in a mount namespace of its own, with the files of sysctls in `$0`, and becomes the program in the arguments.
-const SCRIPT: &str = r#"set -e
-for path in /var/lib /var/log; do mount --make-private $path; done
-for path in /var/lib/kubelet /var/log/containers; do mount -t tmpfs tmpfs $path; done
-mount --make-rprivate /proc
-cd "$0"
-for file in */* */*/*; do
-    if [ -f "$file" ]; then mount --bind "$file" "/proc/sys/$file"; fi
-done
-cd /
-exec "$@"
-"#;
-
 /// Covers the paths of the machine, once for each bed.
 pub fn cover() -> anyhow::Result<()> {
     static IS_COVERED: Mutex<bool> = Mutex::new(false);
@@ -82,6 +69,25 @@ pub fn apart(mut unshare: Command, directory: &Path, program: &Path) -> anyhow::
         fs::create_dir_all(parent).context("creating the directory of sysctls")?;
         fs::write(&file, format!("{value}\n")).context("writing a sysctl")?;
     }
-    unshare.args(["--mount", "--propagation", "unchanged", "sh", "-c", SCRIPT]).arg(sysctls).arg(program);
+    unshare.args(["--mount", "--propagation", "unchanged", "sh", "-c", &script()]).arg(sysctls).arg(program);
     Ok(unshare)
+}
+
+/// Runs in a mount namespace of its own, with the files of sysctls in `$0`, and becomes the program in the arguments.
+/// What it mounts must not reach the rest of the bed, which shares its mounts.
+fn script() -> String {
+    let (covered, fixed) = (COVERED.join(" "), FIXED.join(" "));
+    format!(
+        r#"set -e
+for path in {covered}; do mount --make-private $path; done
+for path in {fixed}; do mount -t tmpfs tmpfs $path; done
+mount --make-rprivate /proc
+cd "$0"
+for file in */* */*/*; do
+    if [ -f "$file" ]; then mount --bind "$file" "/proc/sys/$file"; fi
+done
+cd /
+exec "$@"
+"#
+    )
 }
