@@ -20,13 +20,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::ensure;
-use prewarm_testkit::figure::{Bar, Figures, median};
+use prewarm_testkit::figure::{Bar, Figures};
 use prewarm_testkit::{Pod, Runtime, workload};
 
 use cluster::Cluster;
 use scene::{Scene, push};
 
-/// How many cold and warm starts are compared.
+/// How many cold and warm starts are made. The quickest of each are compared: other work on the machine makes a start
+/// slower and never quicker, and it weighs more in a short one.
 const ROUNDS: usize = 3;
 
 /// The size of the images.
@@ -103,9 +104,9 @@ async fn compare(cluster: &Cluster, runtime: Runtime, figures: &mut Figures) -> 
     }
     let program = runtime.program();
     figures.compare(
-        &format!("{program}: 200 MB, warm start / cold start, medians"),
-        ("warm", median(warm)),
-        ("cold", median(cold)),
+        &format!("{program}: 200 MB, warm start / cold start, quickest of {ROUNDS}"),
+        ("warm", quickest(&warm)),
+        ("cold", quickest(&cold)),
         Bar::AtMost(SHARE),
     );
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
@@ -116,4 +117,8 @@ async fn compare(cluster: &Cluster, runtime: Runtime, figures: &mut Figures) -> 
         Bar::AtMost(0.0),
     );
     Ok(())
+}
+
+fn quickest(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
 }
