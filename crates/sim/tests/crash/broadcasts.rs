@@ -65,7 +65,7 @@ async fn pauses(cluster: &mut Cluster) {
 
 async fn too_late(cluster: &mut Cluster) {
     let _player = cluster.play(Act::Hangs);
-    let policy = json!({"type": "Always", "activeDeadlineSeconds": 120});
+    let policy = json!({"type": "Always", "activeDeadlineSeconds": 60});
     cluster.broadcast("sweep", json!({"completionPolicy": policy})).await;
     reaches(cluster, BroadcastJobPhase::Failed).await;
     gone(cluster, 0).await;
@@ -88,6 +88,8 @@ async fn cordoned(cluster: &mut Cluster) {
     gone(cluster, 1).await;
     unschedulable(cluster, Value::Null).await;
     active(cluster, 2).await;
+    // Until the last of them runs.
+    cluster.pass(2).await;
 }
 
 async fn deleted(cluster: &mut Cluster) {
