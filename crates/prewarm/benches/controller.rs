@@ -14,6 +14,7 @@ mod large;
 #[path = "controller/pass.rs"]
 mod pass;
 #[path = "controller/record.rs"]
+#[expect(dead_code, reason = "shared with the benchmark of BroadcastJobs, which needs more of it")]
 mod record;
 #[path = "controller/runs.rs"]
 mod runs;

@@ -75,7 +75,7 @@ pub fn running(observed: &Observed<'_>, roll: &Roll) -> (BroadcastJobStatus, Vec
             }
             // A job that never had the trouble need not speak of it.
             None if mentioned => {
-                set(&mut status, observed, (type_, ConditionStatus::True, type_), String::new())
+                set(&mut status, observed, (type_, ConditionStatus::True, type_), String::new());
             }
             None => {}
         }

@@ -76,3 +76,17 @@ async fn more_pods_than_a_lowered_parallelism_allows_are_told_and_left() {
     assert_eq!(reasons(&cluster, "sweep").await, ["TooManyActivePods"]);
     assert_eq!(player.pods_by_node().values().sum::<usize>(), 3);
 }
+
+/// Whoever does not use BroadcastJobs need not give the rights to them.
+#[tokio::test(start_paused = true)]
+async fn jobs_that_pull_images_need_no_rights_to_broadcast_jobs() {
+    let mut cluster = Cluster::new();
+    cluster.publish("app:1", SECOND);
+    cluster.add_nodes(1).await;
+    let list = ScriptedFault::always(Action::Forbidden).of(Filter::verb(Verb::List).of("broadcastjobs"));
+    let watch = ScriptedFault::always(Action::Forbidden).of(Filter::verb(Verb::Watch).of("broadcastjobs"));
+    cluster.faults = Faults::scripted(vec![list, watch]);
+    cluster.start_controller();
+    cluster.pull("warm", json!({"image": "app:1"})).await;
+    cluster.finished_within(60, "warm").await;
+}

@@ -11,7 +11,7 @@ use super::job::Broadcast;
 use crate::broadcast_job::shape::pod;
 use crate::broadcast_job::{Decision, News, Observed, decide};
 use crate::image_pull_job::STATUS_INTERVAL;
-use crate::ledger::command::{Command, Write};
+use crate::ledger::command::{Command, Telling, Write};
 use crate::ledger::turn::{guarded, replace_status};
 use crate::node_image::earliest;
 use crate::secret::JobKey;
@@ -50,7 +50,7 @@ impl Broadcasts {
         } else {
             job.write_pods(uid, &decision, !self.is_direct, commands);
         }
-        wake_at = earliest(wake_at, job.write(uid, decision, now, commands));
+        wake_at = earliest(wake_at, job.write(uid, &decision, now, commands));
         self.timers.set(uid.clone(), wake_at);
     }
 }
@@ -84,19 +84,14 @@ impl Broadcast {
     fn write(
         &mut self,
         uid: &Arc<str>,
-        decision: Decision,
+        decision: &Decision,
         now: Timestamp,
         commands: &mut Vec<Command>,
     ) -> Option<Timestamp> {
         if self.attempts.is_blocked(now) {
             return self.attempts.pause_ends();
         }
-        let is_quiet = decision.status.is_none() && !decision.news.is_empty();
-        if is_quiet {
-            // Nothing is written that these could wait for.
-            let tellings = decision.news.iter().cloned().map(|news| self.telling(news));
-            commands.extend(tellings.map(Command::Tell));
-        }
+        let tellings: Vec<Telling> = decision.news.iter().cloned().map(|news| self.telling(news)).collect();
         let ends = decision.status.as_ref().is_some_and(|status| status.completion_time.is_some());
         let quiet_at = self.written_at.map(|at| at + STATUS_INTERVAL).filter(|at| *at > now && !ends);
         let write = if decision.is_expired {
@@ -110,9 +105,11 @@ impl Broadcast {
                 return quiet_at;
             }
             self.written_at = Some(now);
-            self.tellings = decision.news.iter().cloned().map(|news| self.telling(news)).collect();
+            self.tellings = tellings;
             Write::Status(guarded(&self.object.metadata, replace_status(json!(status))))
         } else {
+            // Nothing is written that these could wait for.
+            commands.extend(tellings.into_iter().map(Command::Tell));
             self.has_told_too_many = decision.has_too_many;
             return None;
         };
