@@ -1,5 +1,6 @@
 //! Nodes that come, go, and change.
 
+use kube::api::DeleteParams;
 use prewarm_api::kruise::BroadcastJobPhase;
 use prewarm_sim::Act;
 use serde_json::json;
@@ -75,7 +76,7 @@ async fn a_pod_that_somebody_deletes_is_made_again() {
     cluster.broadcast("sweep", json!({})).await;
     counts(&cluster, "sweep", [1, 1, 0, 0]).await;
     let name = pods(&cluster).await[0].metadata.name.clone().unwrap();
-    cluster.pods().delete(&name, &Default::default()).await.unwrap();
+    cluster.pods().delete(&name, &DeleteParams::default()).await.unwrap();
     cluster.pass(5).await;
     assert_eq!(player.pods_by_node()["node-1"], 2);
 }
