@@ -2,7 +2,6 @@
 //! is the same requests sent once more by a client that does nothing but send.
 
 #[path = "controller/agents.rs"]
-#[expect(dead_code, reason = "shared with the benchmark of the controller, which needs more of it")]
 mod agents;
 #[path = "controller/cluster.rs"]
 #[expect(dead_code, reason = "shared with the benchmark of the controller, which needs more of it")]

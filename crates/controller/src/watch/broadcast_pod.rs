@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    fn read(spec: Value, status: Value) -> Pod {
+    fn read(spec: &Value, status: &Value) -> Pod {
         let owner = json!([{"apiVersion": "apps.kruise.io/v1beta1", "kind": "BroadcastJob", "name": "sweep",
             "uid": "job-1", "controller": true}]);
         let labels = json!({"broadcastjob-name": "sweep", "broadcastjob-controller-uid": "job-1"});
@@ -156,7 +156,7 @@ mod tests {
     fn a_pod_is_on_the_node_that_it_names_or_asks_for() {
         let nodes =
             [json!({"nodeName": "a", "affinity": asks("b")}), json!({"affinity": asks("b")}), json!({})];
-        assert_eq!(nodes.map(|spec| read(spec, json!({})).node.to_string()), ["a", "b", ""]);
+        assert_eq!(nodes.map(|spec| read(&spec, &json!({})).node.to_string()), ["a", "b", ""]);
     }
 
     #[test]
@@ -164,13 +164,13 @@ mod tests {
         let container =
             |count| json!({"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": count});
         let status = json!({"initContainerStatuses": [container(1)], "containerStatuses": [container(2), container(3)]});
-        assert_eq!(read(json!({"restartPolicy": "OnFailure"}), status.clone()).restarts, 6);
-        assert_eq!(read(json!({"restartPolicy": "Never"}), status).restarts, 0);
+        assert_eq!(read(&json!({"restartPolicy": "OnFailure"}), &status).restarts, 6);
+        assert_eq!(read(&json!({"restartPolicy": "Never"}), &status).restarts, 0);
     }
 
     #[test]
     fn a_pod_belongs_to_the_job_that_label_and_controller_agree_on() {
-        assert_eq!(&*read(json!({}), json!({})).owner, "job-1");
+        assert_eq!(&*read(&json!({}), &json!({})).owner, "job-1");
         let metadata = json!({"name": "x", "labels": {"broadcastjob-controller-uid": "job-1"}});
         let stranger: BroadcastPod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
         assert_eq!(&*stranger.into_pod().1.owner, "");
@@ -183,9 +183,9 @@ mod tests {
                 "reason": "Unschedulable", "message": "0/1 nodes are available"}]})
         };
         assert_eq!(
-            read(json!({}), status("Pending")).unschedulable.as_deref(),
+            read(&json!({}), &status("Pending")).unschedulable.as_deref(),
             Some("0/1 nodes are available")
         );
-        assert_eq!(read(json!({}), status("Failed")).unschedulable, None);
+        assert_eq!(read(&json!({}), &status("Failed")).unschedulable, None);
     }
 }
