@@ -46,7 +46,10 @@ async fn two_pulls_of_one_node_share_its_link() {
     let (took_one, took_other) =
         tokio::join!(timed(site.pull("shop/one:v1")), timed(site.pull("shop/other:v1")));
     let both = seconds(&one, 400_000) + seconds(&other, 400_000);
-    assert!(is_about(took_one, both) && is_about(took_other, both), "{took_one} {took_other} {both}");
+    let (first, last) = (took_one.min(took_other), took_one.max(took_other));
+    assert!(is_about(last, both), "{took_one} {took_other} {both}");
+    // Alone it would take half of that; how evenly they share is up to the sockets.
+    assert!(first > both * 0.75, "{took_one} {took_other} {both}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,8 +10,8 @@ use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use serde_json::json;
 
 use crate::support::{
-    asked, cluster, config_secrets, copies, give_secret, gone_within, node_image, owners, silent_cluster,
-    tag, told_within, untold_within,
+    asked_for_pods, cluster, config_secrets, copies, give_secret, gone_within, node_image, owners,
+    silent_cluster, tag, told_within, untold_within,
 };
 
 const IMAGE: &str = "nginx:1";
@@ -137,7 +137,7 @@ async fn a_job_that_selects_by_names_instead_of_pods_watches_no_pods() {
     cluster.job_within(10, "warm", succeeded(1)).await;
     let since = cluster.faults.journal().len();
     cluster.pass(900).await;
-    assert!(asked(&cluster, since, "/pods").is_empty());
+    assert!(asked_for_pods(&cluster, since).is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use prewarm_embedded::faults::Verb;
 use prewarm_sim::Cluster;
 use serde_json::{Value, json};
 
-use crate::support::{asked, cluster, make_fake, owners, tag};
+use crate::support::{asked_for_pods, cluster, make_fake, owners, tag};
 
 const IMAGE: &str = "nginx:1";
 
@@ -141,10 +141,10 @@ async fn pods_are_watched_only_in_namespaces_of_jobs_that_select_by_them() {
     make_pod(&cluster, "default", "web-1", Some("a"), "web").await;
     cluster.pull("plain", json!({"image": IMAGE})).await;
     cluster.finished_within(60, "plain").await;
-    assert!(asked(&cluster, 0, "/pods").is_empty(), "nobody selects by pods");
+    assert!(asked_for_pods(&cluster, 0).is_empty(), "nobody selects by pods");
     cluster.pull("warm", by_pods("Always")).await;
     cluster.finished_within(60, "warm").await;
-    let pods = asked(&cluster, 0, "/pods");
+    let pods = asked_for_pods(&cluster, 0);
     assert!(!pods.is_empty());
     for entry in &pods {
         assert!(entry.path.starts_with("/api/v1/namespaces/default/pods"), "{entry}");
@@ -152,7 +152,7 @@ async fn pods_are_watched_only_in_namespaces_of_jobs_that_select_by_them() {
     }
     let since = cluster.faults.journal().len();
     cluster.pass(900).await;
-    assert!(asked(&cluster, since, "/pods").is_empty(), "the job is over");
+    assert!(asked_for_pods(&cluster, since).is_empty(), "the job is over");
 }
 
 /// kruise T91: a job that is on its way out takes no pods.

@@ -9,7 +9,7 @@ use kube::api::{
 };
 use prewarm_api::condition::Condition;
 use prewarm_api::kruise::{ImageTagSpec, ImageTagStatus, NodeImage, SecretReference};
-use prewarm_api::names::{DEFAULT_CONFIG_NAMESPACE, FAKE_NODE_IMAGE_LABEL};
+use prewarm_api::names::{BROADCAST_JOB_UID_LABEL, DEFAULT_CONFIG_NAMESPACE, FAKE_NODE_IMAGE_LABEL};
 use prewarm_embedded::faults::Entry;
 use prewarm_sim::Cluster;
 use serde_json::{Value, json};
@@ -196,6 +196,12 @@ pub async fn notes(cluster: &Cluster, kind: &str, name: &str, reason: &str) -> V
 pub fn asked(cluster: &Cluster, since: usize, part: &str) -> Vec<Entry> {
     let journal = cluster.faults.journal();
     journal.into_iter().skip(since).filter(|entry| entry.path.contains(part)).collect()
+}
+
+/// The controller's requests for pods by which jobs select, since this many entries. Those of BroadcastJobs have a label.
+pub fn asked_for_pods(cluster: &Cluster, since: usize) -> Vec<Entry> {
+    let pods = asked(cluster, since, "/pods").into_iter();
+    pods.filter(|entry| !entry.path.contains(BROADCAST_JOB_UID_LABEL)).collect()
 }
 
 /// Waits until a job is gone.
