@@ -108,10 +108,7 @@ impl Hands {
     }
 
     pub(super) async fn create_child(&self, list: Arc<str>, child: ImagePullJob) -> Settled {
-        let key = JobKey {
-            namespace: child.metadata.namespace.clone().unwrap_or_default(),
-            name: child.metadata.name.clone().unwrap_or_default(),
-        };
+        let key = JobKey::of(&child.metadata);
         let api: Api<ImagePullJob> = Api::namespaced(self.client.clone(), &key.namespace);
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let answer = self.send(api.create(&params, &child)).await;

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, ResourceRequirements}
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use prewarm_api::kruise::{API_VERSION, BROADCAST_JOB, BroadcastJob};
 use prewarm_api::names::{BROADCAST_JOB_NAME_LABEL, BROADCAST_JOB_UID_LABEL};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::fitness::{NAME_FIELD, PODS};
@@ -24,20 +25,9 @@ pub struct Shape {
 impl Shape {
     /// Reads a template. Only the API server can say whether it makes a valid pod; here it has to be one at all.
     pub fn read(template: &Value) -> Result<Self, String> {
-        let template = PodTemplateSpec::deserialize_from(template)?;
+        let template = PodTemplateSpec::deserialize(template).map_err(|error| error.to_string())?;
         let spec = template.spec.unwrap_or_default();
         Ok(Self { requests: requests(&spec), spec })
-    }
-}
-
-/// Reading a value by reference, with the error as text.
-trait DeserializeFrom: Sized {
-    fn deserialize_from(value: &Value) -> Result<Self, String>;
-}
-
-impl<T: serde::de::DeserializeOwned> DeserializeFrom for T {
-    fn deserialize_from(value: &Value) -> Result<Self, String> {
-        T::deserialize(value).map_err(|error| error.to_string())
     }
 }
 

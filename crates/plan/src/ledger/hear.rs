@@ -101,7 +101,7 @@ impl Ledger {
         if self.ended.contains(&uid) {
             return;
         }
-        let key = key(&object.metadata);
+        let key = JobKey::of(&object.metadata);
         if let Some(other) = self.job_uids.get(&key).filter(|other| **other != uid).cloned() {
             if is_older_job(&self.jobs[&other].object, &object) {
                 self.lose_job(&key, None);
@@ -223,7 +223,7 @@ impl Ledger {
     pub fn hear_list(&mut self, mut object: ImageListPullJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text(uid)) else { return };
-        let key = key(&object.metadata);
+        let key = JobKey::of(&object.metadata);
         if self.list_uids.get(&key).is_some_and(|other| *other != uid) {
             self.lose_list(&key, None);
         }
@@ -331,13 +331,6 @@ fn uncount(pods: &mut HashMap<Arc<str>, usize>, node: &Arc<str>) {
 /// The place of jobs whose image cannot be read.
 fn no_image() -> Key {
     Key { name: String::new(), tag: String::new() }
-}
-
-fn key(metadata: &ObjectMeta) -> JobKey {
-    JobKey {
-        namespace: metadata.namespace.clone().unwrap_or_default(),
-        name: metadata.name.clone().unwrap_or_default(),
-    }
 }
 
 fn version(metadata: &ObjectMeta) -> &str {

@@ -49,10 +49,7 @@ impl Job {
     /// Reads a job.
     pub fn new(object: ImagePullJob) -> Self {
         let metadata = &object.metadata;
-        let key = JobKey {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
-        };
+        let key = JobKey::of(metadata);
         Self {
             key,
             image: image(&object),

@@ -43,10 +43,7 @@ impl List {
     /// Reads a list.
     pub fn new(object: ImageListPullJob) -> Self {
         let metadata = &object.metadata;
-        let key = JobKey {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
-        };
+        let key = JobKey::of(metadata);
         Self {
             key,
             object,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
 macro_rules! key {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
@@ -36,6 +38,14 @@ key! {
 }
 
 key! {
-    /// An ImagePullJob.
+    /// A job of any kind, or one of its pods.
     JobKey
+}
+
+impl JobKey {
+    /// The key of an object.
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        Self { namespace: text(&metadata.namespace), name: text(&metadata.name) }
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prewarm_api::kruise::BroadcastJob;
 
 use super::job::Broadcast;
@@ -42,7 +41,7 @@ impl Broadcasts {
     pub fn hear_job(&mut self, mut object: BroadcastJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(Arc::<str>::from) else { return };
-        let key = key(&object.metadata);
+        let key = JobKey::of(&object.metadata);
         if let Some(other) = self.uids.get(&key).filter(|other| **other != uid) {
             if is_newer(version(&self.jobs[other].object), version(&object)) {
                 return;
@@ -168,13 +167,6 @@ fn standing(job: &Broadcast, name: &str, facts: &NodeFacts) -> NodeStanding {
     match &job.shape {
         Ok(shape) => misfit(shape, name, facts).map_or(NodeStanding::Fits, NodeStanding::Misfit),
         Err(_) => NodeStanding::Absent,
-    }
-}
-
-fn key(metadata: &ObjectMeta) -> JobKey {
-    JobKey {
-        namespace: metadata.namespace.clone().unwrap_or_default(),
-        name: metadata.name.clone().unwrap_or_default(),
     }
 }
 

@@ -50,10 +50,7 @@ impl Broadcast {
     /// Reads a job. Its roll is empty.
     pub fn new(object: BroadcastJob) -> Self {
         let metadata = &object.metadata;
-        let key = JobKey {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
-        };
+        let key = JobKey::of(metadata);
         Self {
             shape: Shape::read(&object.spec.template),
             roll: Roll::new(object.spec.failure_policy.restart_limit.unwrap_or(0)),
