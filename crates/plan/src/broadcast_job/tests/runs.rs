@@ -231,4 +231,28 @@ proptest! {
         prop_assert_eq!(decide(&observed(&job), &roll).status, None);
         prop_assert!(!decide(&observed(&job), &roll).pauses);
     }
+
+    /// However many pods somebody has put on a node: what is not asked to go is at most one live pod on each.
+    #[test]
+    fn one_live_pod_stays_on_a_node(states in prop::collection::vec((0..3_usize, 0..STATES.len()), 0..12)) {
+        let job = job(&json!({"failurePolicy": {"type": "Continue"}}));
+        let mut roll = roll(&job, &["node-0", "node-1"], &[]);
+        let mut live: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
+        for (number, (node, state)) in states.iter().enumerate() {
+            let (node, state) = (format!("node-{node}"), STATES[*state]);
+            let name = format!("sweep-{number}");
+            if state == "Running" || state == "unschedulable" {
+                live.entry(node.clone()).or_default().push(name.clone());
+            }
+            if !state.is_empty() {
+                roll.put(Pod { name: name.as_str().into(), ..pod(&node, state) });
+            }
+        }
+        let decision = decide(&observed(&job), &roll);
+        let gone = deleted(&decision);
+        for (node, pods) in live {
+            let stays = pods.iter().filter(|name| !gone.contains(&name.as_str())).count();
+            prop_assert_eq!(stays, usize::from(node != "node-2"), "{} has {:?}, without {:?}", node, pods, &gone);
+        }
+    }
 }
