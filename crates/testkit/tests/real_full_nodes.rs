@@ -7,6 +7,7 @@ use anyhow::{Context as _, ensure};
 use k8s_openapi::api::core::v1 as core;
 use kube::Api;
 use prewarm_testkit::image::Layer;
+use prewarm_testkit::pod::Made;
 use prewarm_testkit::{Cluster, Node, Pod, Runtime, real_tests, workload};
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -116,13 +117,19 @@ async fn a_pod_has_its_volumes_and_its_seccomp_profile() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// One more node, and a pod that runs on it.
+async fn node_with_pod(cluster: &Cluster, runtime: Runtime) -> anyhow::Result<(Node, Made)> {
+    let node = cluster.node(runtime).await?;
+    let pod = Pod::new(node.name(), IMAGE).on(&node);
+    let pod = pod.make(cluster.server.client()?, &cluster.namespace().await?).await?;
+    pod.ready().await?;
+    Ok((node, pod))
+}
+
 async fn a_pod_lives_on_while_kubelet_and_runtime_restart() -> anyhow::Result<()> {
     let cluster = shared().await?;
-    let (client, namespace) = (cluster.server.client()?, cluster.namespace().await?);
     for runtime in Runtime::ALL {
-        let node = cluster.node(runtime).await?;
-        let pod = Pod::new(node.name(), IMAGE).on(&node).make(client.clone(), &namespace).await?;
-        pod.ready().await?;
+        let (node, pod) = node_with_pod(cluster, runtime).await?;
         let before = processes_of(&node, "workload");
         node.restart().await?;
         node.kubelet.as_ref().context("a full node has a kubelet")?.restart()?;
@@ -135,11 +142,8 @@ async fn a_pod_lives_on_while_kubelet_and_runtime_restart() -> anyhow::Result<()
 
 async fn nothing_is_left_of_a_node_that_is_dropped() -> anyhow::Result<()> {
     let cluster = shared().await?;
-    let (client, namespace) = (cluster.server.client()?, cluster.namespace().await?);
     for runtime in Runtime::ALL {
-        let node = cluster.node(runtime).await?;
-        let pod = Pod::new(node.name(), IMAGE).on(&node).make(client.clone(), &namespace).await?;
-        pod.ready().await?;
+        let (node, _pod) = node_with_pod(cluster, runtime).await?;
         let name = node.name().to_owned();
         ensure!(!processes_in(&name).is_empty());
         drop(node);

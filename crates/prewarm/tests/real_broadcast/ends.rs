@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use prewarm_api::kruise::BroadcastJobPhase;
+use prewarm_testkit::wait;
 use serde_json::json;
 
 use crate::world::{POOL, VERSIONS, World, counters};
@@ -34,17 +35,14 @@ pub async fn every_node_runs_the_pod_once() -> anyhow::Result<()> {
         scene.until("desired nodes", |job| counters(job)[0] == 3).await?;
         // No kubelet speaks for the fake node: the test does, as soon as its pod is there.
         scene.until("the end of the real pods", |job| counters(job)[2] == 2).await?;
-        let ended = json!({"status": {"phase": "Succeeded"}});
-        loop {
+        let is_open =
+            |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Pending");
+        let name = wait::until("the pod of the fake node", async || {
             let pods = scene.pods.list(&ListParams::default()).await?.items;
-            let is_open =
-                |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Pending");
-            if let Some(name) = pods.into_iter().find(is_open).and_then(|pod| pod.metadata.name) {
-                scene.pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(&ended)).await?;
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        }
+            Ok(pods.into_iter().find(is_open).and_then(|pod| pod.metadata.name))
+        });
+        let ended = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
+        scene.pods.patch_status(&name.await?, &PatchParams::default(), &ended).await?;
         let job = scene.reaches(BroadcastJobPhase::Completed).await?;
         ensure!(counters(&job) == [3, 0, 3, 0], "{:?}", job.status);
         let ran = scene.nodes().await?;
@@ -64,14 +62,12 @@ pub async fn a_job_goes_by_its_ttl_and_its_pods_with_it() -> anyhow::Result<()> 
     ensure!(job.spec.completion_policy.ttl_seconds_after_finished == Some(30), "{:?}", job.spec);
     let short = json!({"completionPolicy": {"type": "Always", "ttlSecondsAfterFinished": 2}});
     let scene = world.broadcast("v1beta1", &["exit", "0"], short).await?;
-    for _ in 0..1800 {
+    wait::until("the end of the job and its pods", async || {
         let is_gone = scene.jobs.get_opt("sweep").await?.is_none();
-        if is_gone && scene.pods.list(&ListParams::default()).await?.items.is_empty() {
-            return Ok(());
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    anyhow::bail!("the job or its pods are still there")
+        let pods = scene.pods.list(&ListParams::default()).await?.items;
+        Ok((is_gone && pods.is_empty()).then_some(()))
+    })
+    .await
 }
 
 /// Kruise T115, T117.

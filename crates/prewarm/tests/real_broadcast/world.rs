@@ -1,16 +1,15 @@
 //! The cluster that these tests share, and what they look at.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use prewarm_api::crd;
 use prewarm_api::kruise::{BroadcastJob, BroadcastJobPhase};
 use prewarm_api::permission::{CONTROLLER, SYSTEM_NAMESPACE};
-use prewarm_testkit::{Cluster, Process, Runtime, install, workload};
+use prewarm_testkit::{Cluster, Process, Runtime, install, wait, workload};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -20,9 +19,6 @@ use crate::program::{as_nobody, binary};
 pub const VERSIONS: [&str; 2] = ["v1alpha1", "v1beta1"];
 /// The label of the nodes that all tests share. A test with nodes of its own leaves them without it.
 pub const POOL: &str = "pool";
-/// What takes longer does not come any more.
-const PATIENCE: Duration = Duration::from_mins(3);
-const INTERVAL: Duration = Duration::from_millis(100);
 /// The image of all pods.
 const IMAGE: &str = "registry.example/broadcast/tool:v1";
 
@@ -127,18 +123,15 @@ impl Scene<'_> {
         what: &str,
         is_wanted: impl Fn(&BroadcastJob) -> bool,
     ) -> anyhow::Result<BroadcastJob> {
-        let start = Instant::now();
-        loop {
+        let mut last = None;
+        let job = wait::until(what, async || {
             let job = self.jobs.get("sweep").await?;
-            if is_wanted(&job) {
-                return Ok(job);
-            }
-            if start.elapsed() > PATIENCE {
-                let log = self.world.controller.log_tail();
-                bail!("no {what}; the job is {:#?}\nthe controller logged\n{log}", job.status);
-            }
-            tokio::time::sleep(INTERVAL).await;
-        }
+            last.clone_from(&job.status);
+            Ok(is_wanted(&job).then_some(job))
+        });
+        job.await.with_context(|| {
+            format!("the job is {last:#?}\nthe controller logged\n{}", self.world.controller.log_tail())
+        })
     }
 
     pub async fn reaches(&self, phase: BroadcastJobPhase) -> anyhow::Result<BroadcastJob> {
@@ -148,22 +141,15 @@ impl Scene<'_> {
 
     /// Waits until so many pods are there that are not over.
     pub async fn live_pods(&self, wanted: usize) -> anyhow::Result<()> {
-        let start = Instant::now();
-        loop {
+        let is_live = |pod: &&Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            !matches!(phase, Some("Succeeded" | "Failed"))
+        };
+        wait::until(&format!("{wanted} live pods"), async || {
             let pods = self.pods.list(&ListParams::default()).await?.items;
-            let is_live = |pod: &&Pod| {
-                let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-                !matches!(phase, Some("Succeeded" | "Failed"))
-            };
-            let live = pods.iter().filter(is_live).count();
-            if live == wanted {
-                return Ok(());
-            }
-            if start.elapsed() > PATIENCE {
-                bail!("{live} pods are live, and {wanted} should be");
-            }
-            tokio::time::sleep(INTERVAL).await;
-        }
+            Ok((pods.iter().filter(is_live).count() == wanted).then_some(()))
+        })
+        .await
     }
 
     /// The nodes of all pods, sorted.
@@ -182,21 +168,15 @@ impl Scene<'_> {
 
     /// Waits until people were told this about the job.
     pub async fn told(&self, reason: &str) -> anyhow::Result<String> {
-        let start = Instant::now();
-        loop {
+        let is_it = |event: &Event| {
+            event.reason.as_deref() == Some(reason)
+                && event.involved_object.kind.as_deref() == Some("BroadcastJob")
+        };
+        wait::until(&format!("the event {reason}"), async || {
             let events = self.events.list(&ListParams::default()).await?.items;
-            let is_it = |event: &Event| {
-                event.reason.as_deref() == Some(reason)
-                    && event.involved_object.kind.as_deref() == Some("BroadcastJob")
-            };
-            if let Some(event) = events.into_iter().find(is_it) {
-                return Ok(event.message.unwrap_or_default());
-            }
-            if start.elapsed() > PATIENCE {
-                bail!("nobody was told {reason}");
-            }
-            tokio::time::sleep(INTERVAL).await;
-        }
+            Ok(events.into_iter().find(is_it).map(|event| event.message.unwrap_or_default()))
+        })
+        .await
     }
 }
 

@@ -1,11 +1,10 @@
 //! How jobs end.
 
 use prewarm_api::kruise::BroadcastJobPhase;
-use prewarm_embedded::faults::Verb;
 use prewarm_sim::Act;
 use serde_json::json;
 
-use crate::support::{SECOND, cluster, condition, counters, counts, pods, reaches, reasons};
+use crate::support::{SECOND, cluster, condition, counters, counts, pods, pods_asked_for, reaches, reasons};
 
 #[tokio::test(start_paused = true)]
 async fn every_node_runs_the_pod_once() {
@@ -26,12 +25,7 @@ async fn ten_nodes_get_ten_pods_with_one_request_each() {
     let (cluster, _player) = cluster(10).await;
     cluster.broadcast("sweep", json!({"parallelism": 20})).await;
     counts(&cluster, "sweep", [10, 10, 0, 0]).await;
-    let posts = cluster
-        .faults
-        .journal()
-        .into_iter()
-        .filter(|entry| entry.verb == Verb::Create && entry.path.contains("/pods"))
-        .count();
+    let posts = pods_asked_for(&cluster);
     assert_eq!(posts, 10);
 }
 

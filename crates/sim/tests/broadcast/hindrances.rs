@@ -5,7 +5,7 @@ use prewarm_embedded::faults::{Action, Faults, Filter, ScriptedFault, Verb};
 use prewarm_sim::{Act, Cluster};
 use serde_json::json;
 
-use crate::support::{SECOND, cluster, condition, edit, edit_node, reaches, reasons, told};
+use crate::support::{SECOND, cluster, condition, edit, edit_node, pods_asked_for, reaches, reasons, told};
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_without_a_place_is_named_in_the_schedulers_words() {
@@ -37,12 +37,7 @@ async fn a_refused_pod_is_named_in_the_servers_words_and_tried_again_with_pauses
     assert_eq!(status, "False");
     assert!(message.starts_with("pod for node node-1: "), "{message}");
     cluster.pass(120).await;
-    let posts = cluster
-        .faults
-        .journal()
-        .into_iter()
-        .filter(|entry| entry.verb == Verb::Create && entry.path.contains("/pods"))
-        .count();
+    let posts = pods_asked_for(&cluster);
     assert!(posts < 20, "{posts} requests in two minutes");
     assert_eq!(reasons(&cluster, "sweep").await, ["PodRefused"]);
     assert_eq!(player.pods_by_node().len(), 0);

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use prewarm_api::kruise::{BroadcastJob, BroadcastJobPhase};
+use prewarm_embedded::faults::Verb;
 use prewarm_sim::{Act, Cluster, Player};
 use serde_json::{Value, json};
 
@@ -52,6 +53,12 @@ pub fn condition(job: &BroadcastJob, type_: &str) -> Option<(String, String)> {
 
 pub async fn pods(cluster: &Cluster) -> Vec<Pod> {
     cluster.pods().list(&ListParams::default()).await.unwrap().items
+}
+
+/// How many pods the controller has asked for.
+pub fn pods_asked_for(cluster: &Cluster) -> usize {
+    let journal = cluster.faults.journal();
+    journal.iter().filter(|entry| entry.verb == Verb::Create && entry.path.contains("/pods")).count()
 }
 
 /// Merges into a BroadcastJob, as a person does.

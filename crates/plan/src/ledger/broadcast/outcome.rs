@@ -58,22 +58,20 @@ impl Broadcasts {
         if let Some(job) = self.jobs.get_mut(uid) {
             job.creating.remove(node);
             self.dirty.insert(uid.clone());
-            let refusal = match &outcome {
-                Outcome::Written(_) => None,
-                Outcome::Collided(pod) if pod.owner == *uid => None,
-                Outcome::Collided(pod) => {
-                    Some(format!("pod {} is there already and not of this job", pod.name))
-                }
-                Outcome::Refused(words) => Some(format!("pod for node {node}: {words}")),
-                // Nobody has said no.
-                Outcome::Gone | Outcome::Failed => job.refusal.clone(),
-            };
             let is_taken = match &outcome {
                 Outcome::Written(_) => true,
                 Outcome::Collided(pod) => pod.owner == *uid,
                 _ => false,
             };
-            job.refusal = refusal;
+            job.refusal = match &outcome {
+                _ if is_taken => None,
+                Outcome::Collided(pod) => {
+                    Some(format!("pod {} is there already and not of this job", pod.name))
+                }
+                Outcome::Refused(words) => Some(format!("pod for node {node}: {words}")),
+                // Nobody has said no.
+                _ => job.refusal.take(),
+            };
             if is_taken {
                 job.window = job.window.saturating_add(1);
                 job.pod_attempts.succeed();
