@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod node;
 pub mod node_image;
 pub mod pull_policy;
+pub mod schedule;
 pub mod secret;
 pub mod selection;
 pub mod stamp;
