@@ -65,6 +65,10 @@ pub mod condition {
     pub const PODS_CREATED: &str = "PodsCreated";
     /// BroadcastJob: the scheduler finds a place for every pod.
     pub const PODS_SCHEDULED: &str = "PodsScheduled";
+    /// AdvancedCronJob: runs start when they are due, or why they do not.
+    pub const SCHEDULING: &str = "Scheduling";
+    /// AdvancedCronJob: how the run that ended last has ended.
+    pub const LAST_RUN_SUCCEEDED: &str = "LastRunSucceeded";
     /// ImagePrefetch: every chosen node holds all images.
     pub const READY: &str = "Ready";
     /// Reason of [`READY`] when true.
@@ -126,6 +130,26 @@ pub mod event {
     pub const JOB_COMPLETE: &str = "JobComplete";
     /// A BroadcastJob has more pods than its parallelism allows.
     pub const TOO_MANY_ACTIVE_PODS: &str = "TooManyActivePods";
+    /// An AdvancedCronJob made a run.
+    pub const RUN_SCHEDULED: &str = "RunScheduled";
+    /// Runs of an AdvancedCronJob were due and did not happen.
+    pub const RUNS_SKIPPED: &str = "RunsSkipped";
+    /// An AdvancedCronJob deleted a run that was going on, for the next one.
+    pub const RUN_REPLACED: &str = "RunReplaced";
+    /// A run of an AdvancedCronJob ended well.
+    pub const RUN_COMPLETED: &str = "RunCompleted";
+    /// A run of an AdvancedCronJob failed.
+    pub const RUN_FAILED: &str = "RunFailed";
+    /// Somebody deleted a run of an AdvancedCronJob before it ended.
+    pub const RUN_DELETED: &str = "RunDeleted";
+    /// The API server does not take a run of an AdvancedCronJob.
+    pub const RUN_REFUSED: &str = "RunRefused";
+    /// The schedule of an AdvancedCronJob cannot be read.
+    pub const NOT_A_SCHEDULE: &str = "NotASchedule";
+    /// There is no time zone of the name that an AdvancedCronJob gives.
+    pub const UNKNOWN_TIME_ZONE: &str = "UnknownTimeZone";
+    /// The schedule of an AdvancedCronJob has no time within years.
+    pub const NEVER_DUE: &str = "NeverDue";
 }
 
 /// Texts in statuses that clients compare to the letter.

@@ -128,7 +128,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagelistpulljobs",
-            verbs: &["get", "list", "watch", "patch", "delete"],
+            verbs: &["get", "list", "watch", "create", "patch", "delete"],
         },
         Permission {
             scope: Scope::Cluster,
@@ -140,13 +140,32 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "broadcastjobs",
-            verbs: &["get", "list", "watch", "patch", "delete"],
+            verbs: &["get", "list", "watch", "create", "patch", "delete"],
         },
         Permission {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "broadcastjobs/status",
             verbs: &["patch"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "advancedcronjobs",
+            verbs: &["get", "list", "watch"],
+        },
+        Permission {
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "advancedcronjobs/status",
+            verbs: &["patch"],
+        },
+        // Watched in namespaces with an AdvancedCronJob that makes Jobs.
+        Permission {
+            scope: Scope::Cluster,
+            group: "batch",
+            resource: "jobs",
+            verbs: &["get", "list", "watch", "create", "delete"],
         },
         Permission { scope: Scope::Cluster, group: "", resource: "secrets", verbs: &["get"] },
         Permission {

@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+pub mod advanced_cron_job;
 pub mod amount;
 pub mod broadcast_job;
 pub mod condition;

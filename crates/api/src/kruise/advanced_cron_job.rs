@@ -8,7 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{BroadcastJobSpec, ImageListPullJobSpec};
+use super::{API_VERSION, BROADCAST_JOB, BroadcastJobSpec, IMAGE_LIST_PULL_JOB, ImageListPullJobSpec};
+use crate::condition::Condition;
 use crate::reference_object::ObjectReference;
 
 /// What is made, and when.
@@ -171,10 +172,51 @@ pub struct AdvancedCronJobStatus {
     /// The time of the last run, as scheduled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_schedule_time: Option<Time>,
+    /// The image that failed last in a run of an imageListPullJobTemplate. It stays when later runs succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub last_failed_image: Option<String>,
+    /// Runs that were due and did not happen, counted by reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub skipped_runs: Option<Vec<SkippedRuns>>,
+    /// What is known about the cron job: `Scheduling` (runs start when they are due, or why they do not) and
+    /// `LastRunSucceeded` (how the run that ended last has ended).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub conditions: Option<Vec<Condition>>,
+}
+
+/// Runs that were due and did not happen for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkippedRuns {
+    /// Why they did not happen.
+    pub reason: SkipReason,
+    /// How many there were so far. After a long time, a thousand stands for more.
+    #[schemars(range(min = 0))]
+    pub count: i64,
+    /// The time for which the last of them was scheduled.
+    pub last_time: Time,
+}
+
+/// Why a run did not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum SkipReason {
+    /// The cron job was paused.
+    Paused,
+    /// The run before was still going on, and concurrencyPolicy is `Forbid`.
+    Forbidden,
+    /// The API server did not take it.
+    Refused,
+    /// It could not start within startingDeadlineSeconds.
+    TooLate,
+    /// No controller was there to start it, and a later one was due when one came.
+    Missed,
 }
 
 /// What a cron job makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TemplateKind {
     /// A batch/v1 Job.
     Job,
@@ -182,6 +224,38 @@ pub enum TemplateKind {
     BroadcastJob,
     /// An ImageListPullJob.
     ImageListPullJob,
+}
+
+impl TemplateKind {
+    /// The kind on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Job => "Job",
+            Self::BroadcastJob => BROADCAST_JOB,
+            Self::ImageListPullJob => IMAGE_LIST_PULL_JOB,
+        }
+    }
+
+    /// API group and version of what is made.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Job => "batch/v1",
+            Self::BroadcastJob | Self::ImageListPullJob => API_VERSION,
+        }
+    }
+}
+
+impl CronTemplate {
+    /// What it makes, if anything (kruise R92).
+    pub fn kind(&self) -> Option<TemplateKind> {
+        if self.job_template.is_some() {
+            Some(TemplateKind::Job)
+        } else if self.image_list_pull_job_template.is_some() {
+            Some(TemplateKind::ImageListPullJob)
+        } else {
+            self.broadcast_job_template.is_some().then_some(TemplateKind::BroadcastJob)
+        }
+    }
 }
 
 /// No schema at all: with one, CEL's `==` would take two templates as equal that have one unknown key

@@ -13,7 +13,7 @@ mod pull_template;
 
 pub use advanced_cron_job::{
     AdvancedCronJob, AdvancedCronJobSpec, AdvancedCronJobStatus, BroadcastJobTemplate, ConcurrencyPolicy,
-    CronTemplate, ImageListPullJobTemplate, TemplateKind, TemplateMetadata,
+    CronTemplate, ImageListPullJobTemplate, SkipReason, SkippedRuns, TemplateKind, TemplateMetadata,
 };
 pub use broadcast_job::{
     BroadcastJob, BroadcastJobCondition, BroadcastJobConditionType, BroadcastJobPhase, BroadcastJobSpec,
@@ -42,3 +42,5 @@ pub const IMAGE_PULL_JOB: &str = "ImagePullJob";
 pub const IMAGE_LIST_PULL_JOB: &str = "ImageListPullJob";
 /// The kind of the jobs that run a pod on every node.
 pub const BROADCAST_JOB: &str = "BroadcastJob";
+/// The kind of the jobs that make others on a schedule.
+pub const ADVANCED_CRON_JOB: &str = "AdvancedCronJob";
