@@ -20,6 +20,7 @@ use prewarm_api::kruise::{
 use prewarm_api::names::condition::{COMPLETE, FAILED};
 use prewarm_api::names::event::{DEADLINE_EXCEEDED, FAILED_POD_FOUND, TOO_MANY_ACTIVE_PODS};
 
+use crate::ledger::command::News;
 use crate::stamp::after;
 use roll::{Roll, Tally};
 
@@ -29,8 +30,6 @@ pub mod quantity;
 pub mod roll;
 pub mod shape;
 mod status;
-
-pub use status::News;
 
 /// What a decision is made on.
 pub struct Observed<'a> {

@@ -8,21 +8,11 @@ use prewarm_api::names::event::{CONTINUE, JOB_COMPLETE, NO_NODE_FITS, POD_REFUSE
 use super::roll::{Roll, Tally};
 use super::{Failure, Observed, acknowledged};
 use crate::condition::{ConditionStatus, shorten};
+use crate::ledger::command::News;
 use crate::stamp::stamp;
 
 /// So many reasons why nodes do not fit are named.
 const MOST_REASONS: usize = 5;
-
-/// Something that people hear of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
-    /// Whether it is something bad.
-    pub is_warning: bool,
-    /// What kind of thing it is.
-    pub reason: &'static str,
-    /// What happened.
-    pub note: String,
-}
 
 /// The status with these numbers.
 pub fn counted(observed: &Observed<'_>, tally: Tally) -> BroadcastJobStatus {

@@ -6,6 +6,7 @@ use prewarm_api::kruise::ImagePullJob;
 use prewarm_api::reference_object::ObjectReference;
 use serde_json::Value;
 
+use super::cron::RunKey;
 use crate::node_image;
 use crate::secret::{JobKey, SourceKey};
 
@@ -80,6 +81,33 @@ pub enum Command {
         /// Its UID.
         uid: Arc<str>,
     },
+    /// Write an AdvancedCronJob's status.
+    Cron {
+        /// The cron job's UID.
+        uid: Arc<str>,
+        /// Where it is.
+        key: JobKey,
+        /// What to do with it.
+        write: Write,
+    },
+    /// Make a run of an AdvancedCronJob.
+    CreateRun {
+        /// The UID of the cron job.
+        cron: Arc<str>,
+        /// Where it will be.
+        key: RunKey,
+        /// The run.
+        run: Box<Value>,
+    },
+    /// Delete a run of an AdvancedCronJob.
+    DeleteRun {
+        /// The UID of the cron job.
+        cron: Arc<str>,
+        /// Where it is.
+        key: RunKey,
+        /// Its UID.
+        uid: Arc<str>,
+    },
     /// Read a Secret that jobs name.
     ReadSource(SourceKey),
     /// Write a copy of a Secret.
@@ -115,6 +143,25 @@ pub struct Telling {
     pub reason: &'static str,
     /// What happened.
     pub note: String,
+}
+
+/// Something that people hear of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Whether it is something bad.
+    pub is_warning: bool,
+    /// What kind of thing it is.
+    pub reason: &'static str,
+    /// What happened.
+    pub note: String,
+}
+
+impl News {
+    /// As told about this object.
+    pub fn about(self, about: ObjectReference) -> Telling {
+        let Self { is_warning, reason, note } = self;
+        Telling { about, is_warning, reason, note }
+    }
 }
 
 impl<T> Outcome<T> {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{ImagePullJob, NodeImage};
 
 use super::job::Job;
-use super::list::List;
 use super::node::Facts;
 use super::pod::PodFacts;
 use super::record::{ImageRecord, NodeImageRecord};
@@ -219,41 +218,6 @@ impl Ledger {
         self.restand_nodes(uid);
     }
 
-    /// An ImageListPullJob is like this.
-    pub fn hear_list(&mut self, mut object: ImageListPullJob) {
-        object.metadata.managed_fields = None;
-        let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text(uid)) else { return };
-        let key = JobKey::of(&object.metadata);
-        if self.list_uids.get(&key).is_some_and(|other| *other != uid) {
-            self.lose_list(&key, None);
-        }
-        match self.lists.get_mut(&uid) {
-            Some(list) if is_newer(version(&list.object.metadata), version(&object.metadata)) => return,
-            Some(list) => {
-                if list.object.spec != object.spec {
-                    list.refused.clear();
-                }
-                list.object = object;
-            }
-            None => {
-                self.lists.insert(uid.clone(), List::new(object));
-                self.list_uids.insert(key, uid.clone());
-            }
-        }
-        self.soil(Target::List(uid));
-    }
-
-    /// An ImageListPullJob is gone.
-    pub fn lose_list(&mut self, key: &JobKey, uid: Option<&str>) {
-        if let Some(held) =
-            self.list_uids.get(key).filter(|held| uid.is_none_or(|uid| *uid == ***held)).cloned()
-        {
-            self.list_uids.remove(key);
-            self.lists.remove(&held);
-            self.timers.set(Target::List(held), None);
-        }
-    }
-
     /// A pod is like this; `None` if it is gone.
     pub fn hear_pod(&mut self, namespace: &str, name: &str, facts: Option<PodFacts>) {
         let old = self.pods.put(namespace, name, None);
@@ -333,7 +297,7 @@ fn no_image() -> Key {
     Key { name: String::new(), tag: String::new() }
 }
 
-fn version(metadata: &ObjectMeta) -> &str {
+pub(super) fn version(metadata: &ObjectMeta) -> &str {
     metadata.resource_version.as_deref().unwrap_or_default()
 }
 

@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{API_VERSION, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, ImagePullJob, SecretReference};
+use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, ImagePullJob, SecretReference};
 use prewarm_api::reference::ImageRef;
 use prewarm_api::reference_object::ObjectReference;
 
 use super::attempts::Attempts;
+use super::reference;
 use crate::image_pull_job::is_finished;
 use crate::image_pull_job::roll::Roll;
 use crate::image_pull_job::standing::Claim;
@@ -101,14 +102,7 @@ impl Job {
 
     /// How entries name it.
     pub fn reference(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: Some(API_VERSION.to_owned()),
-            kind: Some(IMAGE_PULL_JOB.to_owned()),
-            namespace: Some(self.key.namespace.clone()),
-            name: Some(self.key.name.clone()),
-            uid: Some(self.uid().to_owned()),
-            ..ObjectReference::default()
-        }
+        reference::object(IMAGE_PULL_JOB, &self.object.metadata)
     }
 
     /// The UID of the ImageListPullJob that made it.

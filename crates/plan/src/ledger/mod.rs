@@ -5,7 +5,7 @@
 //! and a ledger that is filled anew decides the same.
 //!
 //! ```text
-//! hear ─▶ records ─▶ turn: secrets ▸ jobs ▸ lists ▸ nodes ─▶ commands ─▶ API server
+//! hear ─▶ records ─▶ turn: secrets ▸ jobs ▸ lists ▸ nodes ▸ broadcasts ▸ crons ─▶ commands ─▶ API server
 //!            ▲                                                              │
 //!            └──────────────────────────── outcome ◀────────────────────────┘
 //! ```
@@ -24,7 +24,10 @@ use crate::secret::{Copy, JobKey, SourceKey};
 pub mod attempts;
 pub mod broadcast;
 pub mod command;
+pub mod cron;
+mod gone;
 mod hear;
+mod hear_run;
 mod intern;
 pub mod job;
 pub mod list;
@@ -42,6 +45,7 @@ mod turn_list;
 pub use command::{Command, Outcome, Telling, Write};
 
 use broadcast::Broadcasts;
+use cron::Crons;
 use job::Job;
 use list::List;
 use node::Node;
@@ -77,6 +81,8 @@ pub struct Ledger {
     settings: Settings,
     /// BroadcastJobs.
     pub broadcasts: Broadcasts,
+    /// AdvancedCronJobs.
+    pub crons: Crons,
     shared: Shared,
     nodes: BTreeMap<Arc<str>, Node>,
     jobs: BTreeMap<Arc<str>, Job>,
@@ -123,6 +129,8 @@ pub struct Passes {
     pub nodes: u64,
     /// Over BroadcastJobs.
     pub broadcasts: u64,
+    /// Over AdvancedCronJobs.
+    pub crons: u64,
 }
 
 /// How much the ledger holds.
@@ -153,7 +161,7 @@ impl Ledger {
 
     /// When the next turn is due although nothing is heard.
     pub fn wake_at(&self) -> Option<Timestamp> {
-        earliest(self.timers.next(), self.broadcasts.wake_at())
+        earliest(earliest(self.timers.next(), self.broadcasts.wake_at()), self.crons.wake_at())
     }
 
     /// The namespace of the copied Secrets.
@@ -183,7 +191,7 @@ impl Ledger {
 
     /// Whether something has changed since the last turn.
     pub fn has_news(&self) -> bool {
-        !self.dirty.is_empty() || !self.left.is_empty() || self.broadcasts.has_news()
+        !self.dirty.is_empty() || !self.left.is_empty() || self.broadcasts.has_news() || self.crons.has_news()
     }
 
     /// The namespaces whose pods have to be watched.
@@ -194,7 +202,7 @@ impl Ledger {
 
     /// How many passes there were.
     pub fn passes(&self) -> Passes {
-        Passes { broadcasts: self.broadcasts.passes(), ..self.passes }
+        Passes { broadcasts: self.broadcasts.passes(), crons: self.crons.passes(), ..self.passes }
     }
 
     /// How many nodes the passes over a job have looked at so far.

@@ -44,6 +44,7 @@ impl Ledger {
         }
         commands.extend(self.tellings.drain(..).map(Command::Tell));
         self.broadcasts.turn(now, &mut commands);
+        self.crons.turn(now, &mut commands);
         commands
     }
 

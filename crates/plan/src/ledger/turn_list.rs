@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{API_VERSION, IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob};
+use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob};
 use prewarm_api::names::REVISION_HASH_LABEL;
 use prewarm_api::names::event::{CREATED_CHILDREN, DELETED_CHILDREN};
 use prewarm_api::reference_object::ObjectReference;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::command::{Command, Telling, Write};
 use super::list::List;
 use super::turn::{guarded, replace_status};
-use super::{Ledger, Target};
+use super::{Ledger, Target, reference};
 use crate::image_list_pull_job::{Decision, Observed, decide};
 use crate::image_pull_job::STATUS_INTERVAL;
 use crate::node_image::earliest;
@@ -132,12 +132,5 @@ fn set_label(list: &ImageListPullJob, label: &str) -> Vec<Value> {
 }
 
 pub(super) fn reference(list: &ImageListPullJob) -> ObjectReference {
-    ObjectReference {
-        api_version: Some(API_VERSION.to_owned()),
-        kind: Some(IMAGE_LIST_PULL_JOB.to_owned()),
-        namespace: list.metadata.namespace.clone(),
-        name: list.metadata.name.clone(),
-        uid: list.metadata.uid.clone(),
-        ..ObjectReference::default()
-    }
+    reference::object(IMAGE_LIST_PULL_JOB, &list.metadata)
 }

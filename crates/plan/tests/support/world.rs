@@ -142,6 +142,9 @@ impl World {
             Command::Broadcast { .. } | Command::CreatePod { .. } | Command::DeletePod { .. } => {
                 panic!("there are no BroadcastJobs here")
             }
+            Command::Cron { .. } | Command::CreateRun { .. } | Command::DeleteRun { .. } => {
+                panic!("there are no AdvancedCronJobs here")
+            }
         }
     }
 

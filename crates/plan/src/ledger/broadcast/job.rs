@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{API_VERSION, BROADCAST_JOB, BroadcastJob};
-use prewarm_api::reference_object::ObjectReference;
+use prewarm_api::kruise::{BROADCAST_JOB, BroadcastJob};
 
+use crate::broadcast_job::is_over;
 use crate::broadcast_job::roll::Roll;
 use crate::broadcast_job::shape::Shape;
-use crate::broadcast_job::{News, is_over};
 use crate::ledger::attempts::Attempts;
-use crate::ledger::command::Telling;
+use crate::ledger::command::{News, Telling};
+use crate::ledger::reference;
 use crate::secret::JobKey;
 
 /// One job.
@@ -85,16 +85,7 @@ impl Broadcast {
     }
 
     /// Something that people hear of this job.
-    pub fn telling(&self, News { is_warning, reason, note }: News) -> Telling {
-        let metadata = &self.object.metadata;
-        let about = ObjectReference {
-            api_version: Some(API_VERSION.to_owned()),
-            kind: Some(BROADCAST_JOB.to_owned()),
-            namespace: metadata.namespace.clone(),
-            name: metadata.name.clone(),
-            uid: metadata.uid.clone(),
-            ..ObjectReference::default()
-        };
-        Telling { about, is_warning, reason, note }
+    pub fn telling(&self, news: News) -> Telling {
+        news.about(reference::object(BROADCAST_JOB, &self.object.metadata))
     }
 }

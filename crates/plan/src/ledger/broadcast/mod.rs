@@ -3,12 +3,13 @@
 //! It is a small ledger of its own within the ledger: it shares nothing with the jobs that pull images but the Nodes, and
 //! it begins when its own kinds have been listed, so that neither waits for the other.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::command::Telling;
+use super::gone::Gone;
 use super::timers::Timers;
 use crate::broadcast_job::fitness::NodeFacts;
 use crate::broadcast_job::pod::Pod;
@@ -40,33 +41,6 @@ pub struct Broadcasts {
     timers: Timers<Arc<str>>,
     tellings: Vec<Telling>,
     passes: u64,
-}
-
-/// So many pods are remembered that are gone. What is said of one after so many others have gone does not come any more.
-const MOST_GONE: usize = 4096;
-
-/// UIDs of pods that are gone, the last ones of them.
-#[derive(Debug, Default)]
-struct Gone {
-    order: VecDeque<Arc<str>>,
-    uids: HashSet<Arc<str>>,
-}
-
-impl Gone {
-    fn add(&mut self, uid: Arc<str>) {
-        if self.uids.insert(uid.clone()) {
-            self.order.push_back(uid);
-        }
-        if self.order.len() > MOST_GONE
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.uids.remove(&oldest);
-        }
-    }
-
-    fn has(&self, uid: &str) -> bool {
-        self.uids.contains(uid)
-    }
 }
 
 /// Where a pod is held.

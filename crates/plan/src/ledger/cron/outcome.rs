@@ -1,0 +1,124 @@
+//! What became of commands.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::AdvancedCronJob;
+use prewarm_api::names::event::RUN_REPLACED;
+
+use super::{Crons, RunKey};
+use crate::advanced_cron_job::child::Child;
+use crate::ledger::command::{News, Outcome};
+use crate::secret::JobKey;
+
+impl Crons {
+    /// An AdvancedCronJob's status was written, or not.
+    pub fn cron_outcome(
+        &mut self,
+        key: &JobKey,
+        uid: &Arc<str>,
+        outcome: Outcome<AdvancedCronJob>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let Some(cron) = self.crons.get_mut(uid) else { return };
+        let tellings = std::mem::take(&mut cron.tellings);
+        match outcome {
+            Outcome::Written(object) => {
+                cron.attempts.succeed();
+                self.tellings.extend(tellings);
+                self.hear_cron(object);
+            }
+            Outcome::Gone => self.lose_cron(key, Some(uid)),
+            Outcome::Collided(object) => {
+                cron.attempts.collide(now, jitter);
+                self.hear_cron(*object);
+            }
+            Outcome::Refused(_) | Outcome::Failed => cron.attempts.fail(now, jitter),
+        }
+        if self.crons.contains_key(uid) {
+            self.dirty.insert(uid.clone());
+        }
+    }
+
+    /// A run was made, or not. What is there without a cron job to control it is `None`.
+    pub fn run_created(
+        &mut self,
+        uid: &Arc<str>,
+        key: &RunKey,
+        outcome: Outcome<Option<Child>>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let run = match &outcome {
+            Outcome::Written(run) => run.clone(),
+            Outcome::Collided(run) => run.as_ref().clone().filter(|run| run.owner == *uid),
+            _ => None,
+        };
+        if let Some(cron) = self.crons.get_mut(uid) {
+            cron.is_creating = false;
+            self.dirty.insert(uid.clone());
+            if run.is_some() {
+                cron.refusal = None;
+                cron.run_attempts.succeed();
+            } else {
+                cron.refusal = refusal(key, &outcome).or_else(|| cron.refusal.take());
+                cron.run_attempts.fail(now, jitter);
+            }
+        }
+        if run.is_some() {
+            self.hear_run(key, run);
+        }
+    }
+
+    /// A run was deleted, or not.
+    pub fn run_deleted(
+        &mut self,
+        uid: &Arc<str>,
+        key: &RunKey,
+        run: &Arc<str>,
+        outcome: Outcome<Option<Child>>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let is_done = matches!(outcome, Outcome::Written(_) | Outcome::Gone | Outcome::Collided(_));
+        if let Some(cron) = self.crons.get_mut(uid) {
+            cron.deleting.remove(run);
+            self.dirty.insert(uid.clone());
+            if is_done {
+                cron.run_attempts.succeed();
+            } else {
+                cron.run_attempts.fail(now, jitter);
+            }
+            if is_done && cron.replaced.contains(run) {
+                let note = format!("deleted {}, which was still going on, for the next run", key.key.name);
+                let news = News { is_warning: false, reason: RUN_REPLACED, note };
+                self.tellings.push(cron.telling(news));
+            }
+        }
+        match outcome {
+            // It is on its way out.
+            Outcome::Written(object) => self.hear_run(key, object),
+            Outcome::Gone => self.lose_run(key, Some(run)),
+            // Another one has its name.
+            Outcome::Collided(object) => {
+                self.lose_run(key, Some(run));
+                self.hear_run(key, *object);
+            }
+            Outcome::Refused(_) | Outcome::Failed => {}
+        }
+    }
+}
+
+/// Why the API server takes no run, if it has said so.
+fn refusal(key: &RunKey, outcome: &Outcome<Option<Child>>) -> Option<String> {
+    let words = match outcome {
+        Outcome::Refused(words) => words.clone(),
+        Outcome::Collided(_) => "one of this name is there already, and not of this cron job".to_owned(),
+        Outcome::Written(_) => "it was taken, but without its owner".to_owned(),
+        Outcome::Gone => "the API server knows no such namespace or kind".to_owned(),
+        // Nobody has said no.
+        Outcome::Failed => return None,
+    };
+    Some(format!("the API server does not take {} {}: {words}", key.kind.as_str(), key.key.name))
+}
