@@ -18,6 +18,7 @@ use crate::run::Controller;
 use crate::watch::{Held, Kind};
 use prewarm_clock::Clock;
 
+mod advanced_cron_job;
 pub mod answer;
 mod broadcast_job;
 mod image_list_pull_job;
@@ -135,6 +136,9 @@ impl Hands {
             Command::Broadcast { uid, key, write } => self.broadcast(uid, key, write).await,
             Command::CreatePod { job, node, pod } => self.create_pod(job, node, *pod).await,
             Command::DeletePod { job, key, uid } => self.delete_pod(job, key, uid).await,
+            Command::Cron { uid, key, write } => self.cron(uid, key, write).await,
+            Command::CreateRun { cron, key, run } => self.create_run(cron, key, *run).await,
+            Command::DeleteRun { cron, key, uid } => self.delete_run(cron, key, uid).await,
             Command::ReadSource(key) => self.read_source(key).await,
             Command::Copy { source, action } => self.copy(source, action).await,
             Command::Tell(_) => Box::new(|_, _, _| {}),

@@ -70,6 +70,10 @@ pub enum Written {
     BroadcastJobStatus,
     /// A pod of a BroadcastJob.
     Pod,
+    /// An AdvancedCronJob's status.
+    AdvancedCronJobStatus,
+    /// A run of an AdvancedCronJob.
+    Run,
     /// The copy of a Secret.
     Secret,
     /// An event.
@@ -140,6 +144,7 @@ impl Metrics {
             ("image_list_pull_job", before.lists, after.lists),
             ("node_image", before.nodes, after.nodes),
             ("broadcast_job", before.broadcasts, after.broadcasts),
+            ("advanced_cron_job", before.crons, after.crons),
         ];
         for (kind, before, after) in counts {
             self.inner.passes.get_or_create(&[("kind", kind)]).inc_by(after - before);
@@ -241,7 +246,7 @@ impl Inner {
 }
 
 impl Written {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::NodeImage,
         Self::NodeImageStatus,
         Self::ImagePullJob,
@@ -252,6 +257,8 @@ impl Written {
         Self::BroadcastJob,
         Self::BroadcastJobStatus,
         Self::Pod,
+        Self::AdvancedCronJobStatus,
+        Self::Run,
         Self::Secret,
         Self::Event,
         Self::Lease,
@@ -269,6 +276,8 @@ impl Written {
             Self::BroadcastJob => "broadcast_job",
             Self::BroadcastJobStatus => "broadcast_job_status",
             Self::Pod => "pod",
+            Self::AdvancedCronJobStatus => "advanced_cron_job_status",
+            Self::Run => "run",
             Self::Secret => "secret",
             Self::Event => "event",
             Self::Lease => "lease",

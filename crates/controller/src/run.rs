@@ -1,16 +1,18 @@
 //! The controller's loop: one task that hears everything, lets the ledger decide, and hands out what is to be done. It
 //! waits for nothing but news and the time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use prewarm_api::kruise::{BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{
+    AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage, TemplateKind,
+};
 use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
 use prewarm_clock::Clock;
-use prewarm_plan::ledger::Ledger;
+use prewarm_plan::ledger::{Ledger, Passes};
 use prewarm_process::event::{Events, Teller, Writer, events};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -21,7 +23,9 @@ use crate::config::Config;
 use crate::health::Health;
 use crate::lease::Term;
 use crate::metrics::Metrics;
-use crate::watch::{BroadcastPod, Heard, Held, Kind, SlimNode, SlimPod, Watch, follow, follow_labelled};
+use crate::watch::{
+    BroadcastPod, Heard, Held, Kind, Local, SlimJob, SlimNode, SlimPod, Watch, follow, follow_labelled,
+};
 
 /// How many news wait for the loop; watches wait when there are more.
 const MAX_NEWS: usize = 4096;
@@ -29,6 +33,8 @@ const MAX_NEWS: usize = 4096;
 const MAX_NEWS_PER_TURN: usize = 4096;
 /// How often is counted what the ledger holds: it takes milliseconds with ten thousand nodes.
 const SIZE_INTERVAL: Duration = Duration::from_secs(10);
+/// The time of day may be set while the loop sleeps, so that it looks at it again after a while.
+const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 /// So long a stopping controller waits for what it has begun.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -85,9 +91,10 @@ struct Loop {
     applier: Applier,
     sender: mpsc::Sender<Heard>,
     _watches: Vec<Watch>,
-    pods: BTreeMap<String, Watch>,
+    pods: Local,
+    jobs: Local,
     synced: BTreeSet<Kind>,
-    job_passes: u64,
+    passes: Passes,
     /// When to count what the ledger holds, after it has changed.
     size_at: Option<Instant>,
 }
@@ -109,6 +116,7 @@ impl Loop {
             follow::<ImageListPullJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
             follow::<Secret>(secrets, None, sender.clone(), metrics.clone()),
             follow::<BroadcastJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
+            follow::<AdvancedCronJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
             follow_labelled::<BroadcastPod>(
                 Api::all(client.clone()),
                 BROADCAST_JOB_UID_LABEL,
@@ -118,16 +126,16 @@ impl Loop {
             ),
         ];
         let ledger = Ledger::new(config.settings.clone());
-        let (pods, synced) = (BTreeMap::new(), BTreeSet::new());
         Self {
             controller,
             ledger,
             applier,
             sender,
             _watches: watches,
-            pods,
-            synced,
-            job_passes: 0,
+            pods: Local::default(),
+            jobs: Local::default(),
+            synced: BTreeSet::new(),
+            passes: Passes::default(),
             size_at: None,
         }
     }
@@ -169,7 +177,7 @@ impl Loop {
             Instant::now() + Duration::try_from(left).unwrap_or_default()
         });
         match look_at.into_iter().chain(self.size_at).min() {
-            Some(at) => tokio::time::sleep_until(at).await,
+            Some(at) => tokio::time::sleep_until(at.min(Instant::now() + LONGEST_SLEEP)).await,
             None => std::future::pending().await,
         }
     }
@@ -180,19 +188,32 @@ impl Loop {
             Heard::Listed { kind: Kind::Pod, namespace, .. } => {
                 self.ledger.sync_pods(&namespace.unwrap_or_default());
             }
-            Heard::Listed { kind, names, .. } => {
-                let unlisted = |held: &Held| !names.contains(&(held.namespace.clone(), held.name.clone()));
+            Heard::Listed { kind, namespace, names } => {
+                let is_listed = |held: &Held| names.contains(&(held.namespace.clone(), held.name.clone()));
+                let is_here = |held: &Held| namespace.as_ref().is_none_or(|here| *here == held.namespace);
+                let unlisted = |held: &Held| is_here(held) && !is_listed(held);
                 for held in kind.held(&self.ledger).into_iter().filter(unlisted) {
                     self.applier.verify(kind, held);
                 }
-                self.synced.insert(kind);
-                if Kind::NEEDED_FOR_BROADCASTS.iter().all(|kind| self.synced.contains(kind)) {
-                    self.ledger.broadcasts.sync();
-                }
-                if self.is_synced() {
-                    self.controller.health.synced();
-                }
+                self.sync(kind, namespace);
             }
+        }
+    }
+
+    /// Everything of a kind is known.
+    fn sync(&mut self, kind: Kind, namespace: Option<String>) {
+        match kind {
+            Kind::Job => self.ledger.crons.sync_jobs(&namespace.unwrap_or_default()),
+            Kind::ImageListPullJob => self.ledger.crons.sync(TemplateKind::ImageListPullJob),
+            Kind::BroadcastJob => self.ledger.crons.sync(TemplateKind::BroadcastJob),
+            _ => {}
+        }
+        self.synced.insert(kind);
+        if Kind::NEEDED_FOR_BROADCASTS.iter().all(|kind| self.synced.contains(kind)) {
+            self.ledger.broadcasts.sync();
+        }
+        if self.is_synced() {
+            self.controller.health.synced();
         }
     }
 
@@ -217,10 +238,11 @@ impl Loop {
         for command in commands {
             self.applier.begin(command);
         }
-        if self.job_passes != self.ledger.passes().jobs {
-            self.job_passes = self.ledger.passes().jobs;
-            self.watch_pods();
+        let passes = self.ledger.passes();
+        if (self.passes.jobs, self.passes.crons) != (passes.jobs, passes.crons) {
+            self.watch_locally();
         }
+        self.passes = passes;
     }
 
     /// Counts what the ledger holds, a while after it has changed.
@@ -235,24 +257,15 @@ impl Loop {
         }
     }
 
-    /// Watches the pods of those namespaces that have a job that selects by pods.
-    fn watch_pods(&mut self) {
-        let wanted = self.ledger.pod_namespaces();
-        let Self { ledger, pods, .. } = self;
-        pods.retain(|namespace, _| {
-            let stays = wanted.contains(namespace);
-            if !stays {
-                ledger.forget_pods(namespace);
-            }
-            stays
-        });
-        for namespace in wanted {
-            if !self.pods.contains_key(&namespace) {
-                let api = Api::namespaced(self.controller.client.clone(), &namespace);
-                let (sender, metrics) = (self.sender.clone(), self.controller.metrics.clone());
-                let watch = follow::<SlimPod>(api, Some(namespace.clone()), sender, metrics);
-                self.pods.insert(namespace, watch);
-            }
+    /// Watches pods and Jobs in those namespaces in which something depends on them.
+    fn watch_locally(&mut self) {
+        let Self { ledger, pods, jobs, sender, controller, .. } = self;
+        let Controller { client, metrics, .. } = controller;
+        for namespace in pods.keep::<SlimPod>(&ledger.pod_namespaces(), client, sender, metrics) {
+            ledger.forget_pods(&namespace);
+        }
+        for namespace in jobs.keep::<SlimJob>(&ledger.crons.job_namespaces(), client, sender, metrics) {
+            ledger.crons.forget_jobs(&namespace);
         }
     }
 

@@ -22,12 +22,16 @@ use crate::metrics::Metrics;
 mod broadcast_pod;
 mod kind;
 mod lenient;
+mod local;
 mod slim;
+mod slim_job;
 
 pub use broadcast_pod::BroadcastPod;
 pub use kind::{Held, Kind, Watched};
 pub use lenient::Lenient;
+pub use local::Local;
 pub use slim::{SlimNode, SlimPod};
+pub use slim_job::SlimJob;
 
 /// How long a silent server keeps a watch; then it is opened anew. Below what load balancers commonly allow.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(290);

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use kube::api::PostParams;
-use kube::{Api, Resource as _};
+use kube::Api;
 use prewarm_api::kruise::BroadcastJob;
 use prewarm_plan::broadcast_job::pod::Pod;
 use prewarm_plan::ledger::Write;
 use prewarm_plan::secret::JobKey;
 use serde_json::Value;
 
-use super::{FIELD_MANAGER, Hands, Settled};
+use super::{Hands, Settled};
 use crate::metrics::Written;
 use crate::watch::BroadcastPod;
 
@@ -26,23 +25,12 @@ impl Hands {
             |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let key = JobKey { namespace: text("/metadata/namespace"), name: text("/metadata/name") };
         let api: Api<BroadcastPod> = Api::namespaced(self.client.clone(), &key.namespace);
-        let answer = self.send(self.post_pod(&key.namespace, &pod)).await;
+        let answer = self.send(self.post::<BroadcastPod>(&key.namespace, &pod)).await;
         self.count(Written::Pod, answer.as_ref());
         let outcome = self.created(&api, &key, answer).await.map(into_pod);
         Box::new(move |ledger, now, jitter| {
             ledger.broadcasts.pod_created(&job, &node, &key.namespace, outcome, now, jitter);
         })
-    }
-
-    /// The pod goes as it is, with fields that this release does not know.
-    async fn post_pod(&self, namespace: &str, pod: &Value) -> Result<BroadcastPod, kube::Error> {
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let body = serde_json::to_vec(pod).map_err(kube::Error::SerdeError)?;
-        let url = BroadcastPod::url_path(&(), Some(namespace));
-        let mut request =
-            kube::api::Request::new(url).create(&params, body).map_err(kube::Error::BuildRequest)?;
-        request.extensions_mut().insert("create");
-        self.client.request(request).await
     }
 
     pub(super) async fn delete_pod(&self, job: Arc<str>, key: JobKey, uid: Arc<str>) -> Settled {

@@ -10,6 +10,7 @@ use prewarm_api::kruise::ImagePullJob;
 use prewarm_plan::ledger::{Outcome, Write};
 use prewarm_plan::secret::JobKey;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tracing::warn;
 
 use super::answer::outcome;
@@ -88,6 +89,17 @@ impl Hands {
     ) -> Outcome<K> {
         let what = format!("{} {key}", K::kind(&()));
         outcome(&what, answer, async || self.send(api.get_opt(&key.name)).await).await
+    }
+
+    /// Makes an object. It goes as it is, with fields that this release does not know.
+    pub(super) async fn post<K: JobKind>(&self, namespace: &str, object: &Value) -> Result<K, kube::Error> {
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        let url = K::url_path(&(), Some(namespace));
+        let mut request =
+            kube::api::Request::new(url).create(&params, body).map_err(kube::Error::BuildRequest)?;
+        request.extensions_mut().insert("create");
+        self.client.request(request).await
     }
 
     /// What became of an object that a job makes.

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Resource};
-use prewarm_api::kruise::{BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use serde::de::DeserializeOwned;
 
 use super::{Hands, Settled};
-use crate::watch::{BroadcastPod, Held, Kind, Watched};
+use crate::watch::{BroadcastPod, Held, Kind, SlimJob, Watched};
 
 /// The pause after the API server could not be asked.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -36,6 +36,10 @@ impl Hands {
             Kind::BroadcastPod => {
                 Some(self.look::<BroadcastPod>(Api::namespaced(client, &namespace), held).await)
             }
+            Kind::AdvancedCronJob => {
+                Some(self.look::<AdvancedCronJob>(Api::namespaced(client, &namespace), held).await)
+            }
+            Kind::Job => Some(self.look::<SlimJob>(Api::namespaced(client, &namespace), held).await),
             Kind::Node | Kind::Pod => None,
         }
     }

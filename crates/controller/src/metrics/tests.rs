@@ -21,7 +21,7 @@ fn every_series_is_there_from_the_start_at_zero() {
     };
     assert_eq!(counts("api_writes_total{"), Written::ALL.len() * WriteResult::ALL.len());
     assert_eq!(counts("watch_reconnects_total{"), Kind::ALL.len());
-    assert_eq!((counts("passes_total{"), counts("jobs{")), (5, 4));
+    assert_eq!((counts("passes_total{"), counts("jobs{")), (6, 4));
     assert_eq!(told(&Metrics::new()), lines(["turn_duration_seconds_sum 0.0"]));
     assert!(text.contains(concat!(r#"prewarm_controller_build_info{version=""#, env!("CARGO_PKG_VERSION"))));
 }
@@ -29,7 +29,7 @@ fn every_series_is_there_from_the_start_at_zero() {
 #[test]
 fn a_turn_counts_the_passes_that_it_made() {
     let metrics = Metrics::new();
-    let first = Passes { sources: 1, jobs: 2, lists: 3, nodes: 4, broadcasts: 5 };
+    let first = Passes { sources: 1, jobs: 2, lists: 3, nodes: 4, broadcasts: 5, crons: 6 };
     metrics.passed(Passes::default(), first, Some(Duration::from_secs(2)));
     metrics.passed(first, Passes { nodes: 40, ..first }, Some(Duration::from_secs(4)));
     let wanted = lines([
@@ -38,6 +38,7 @@ fn a_turn_counts_the_passes_that_it_made() {
         r#"passes_total{kind="image_list_pull_job"} 3"#,
         r#"passes_total{kind="node_image"} 40"#,
         r#"passes_total{kind="broadcast_job"} 5"#,
+        r#"passes_total{kind="advanced_cron_job"} 6"#,
         "turn_duration_seconds_sum 6.0",
         "turn_duration_seconds_count 2",
         r#"turn_duration_seconds_bucket{le="10.0"} 2"#,

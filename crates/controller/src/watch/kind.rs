@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use prewarm_api::kruise::{BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_plan::ledger::Ledger;
 use prewarm_plan::secret::{Copy, JobKey};
 
@@ -28,11 +28,15 @@ pub enum Kind {
     BroadcastJob,
     /// Pod of a BroadcastJob.
     BroadcastPod,
+    /// AdvancedCronJob.
+    AdvancedCronJob,
+    /// Job, in namespaces with a cron job that makes some.
+    Job,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Node,
         Self::NodeImage,
         Self::ImagePullJob,
@@ -41,6 +45,8 @@ impl Kind {
         Self::Pod,
         Self::BroadcastJob,
         Self::BroadcastPod,
+        Self::AdvancedCronJob,
+        Self::Job,
     ];
     /// The kinds that have to be known before anything is decided.
     pub const NEEDED: [Self; 5] =
@@ -60,6 +66,8 @@ impl Kind {
             Self::Pod => "pod",
             Self::BroadcastJob => "broadcast_job",
             Self::BroadcastPod => "broadcast_pod",
+            Self::AdvancedCronJob => "advanced_cron_job",
+            Self::Job => "job",
         }
     }
 }
@@ -99,6 +107,8 @@ impl Kind {
             }
             Self::BroadcastJob => ledger.broadcasts.held_jobs().map(job).collect(),
             Self::BroadcastPod => ledger.broadcasts.held_pods().map(job).collect(),
+            Self::AdvancedCronJob => ledger.crons.held_crons().map(job).collect(),
+            Self::Job => ledger.crons.held_jobs().map(job).collect(),
             Self::Node | Self::Pod => Vec::new(),
         }
     }
@@ -166,11 +176,23 @@ impl Watched for BroadcastJob {
     const KIND: Kind = Kind::BroadcastJob;
 
     fn hear(self, ledger: &mut Ledger, _: Timestamp) {
-        ledger.broadcasts.hear_job(self);
+        ledger.hear_broadcast(self);
     }
 
     fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
-        ledger.broadcasts.lose_job(&key(namespace, name), uid);
+        ledger.lose_broadcast(&key(namespace, name), uid);
+    }
+}
+
+impl Watched for AdvancedCronJob {
+    const KIND: Kind = Kind::AdvancedCronJob;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        ledger.crons.hear_cron(self);
+    }
+
+    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
+        ledger.crons.lose_cron(&key(namespace, name), uid);
     }
 }
 
@@ -199,6 +221,6 @@ impl Watched for SlimPod {
     }
 }
 
-fn key(namespace: &str, name: &str) -> JobKey {
+pub(super) fn key(namespace: &str, name: &str) -> JobKey {
     JobKey { namespace: namespace.to_owned(), name: name.to_owned() }
 }

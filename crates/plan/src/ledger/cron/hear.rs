@@ -40,7 +40,8 @@ impl Crons {
             self.uids.remove(key);
             self.crons.remove(&held);
             self.timers.set(held.clone(), None);
-            self.dirty.remove(&held);
+            // Whoever watches for its sake looks whether that is still needed.
+            self.dirty.insert(held);
         }
     }
 

@@ -26,8 +26,8 @@ impl Crons {
     }
 
     fn pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
-        let Some(cron) = self.crons.get(uid).filter(|cron| self.knows_runs_of(cron)) else { return };
         self.passes += 1;
+        let Some(cron) = self.crons.get(uid).filter(|cron| self.knows_runs_of(cron)) else { return };
         let observed = Observed {
             cron: &cron.object,
             schedule: &cron.schedule,

@@ -1,0 +1,68 @@
+//! Jobs that cron jobs make, without what we do not need.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource;
+use kube::api::ObjectMeta;
+use prewarm_api::kruise::TemplateKind;
+use prewarm_plan::advanced_cron_job::child::Child;
+use prewarm_plan::ledger::Ledger;
+use prewarm_plan::ledger::cron::RunKey;
+use prewarm_plan::secret::JobKey;
+use serde::Deserialize;
+
+use super::kind::{Kind, Watched, key};
+use super::slim::stands_for;
+
+/// A Job, as far as its cron job needs it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SlimJob {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    start_time: Option<Time>,
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    type_: String,
+    status: String,
+    message: Option<String>,
+}
+
+impl SlimJob {
+    /// The run that it is, if a cron job controls it.
+    pub fn child(&self) -> Option<Child> {
+        let conditions = self.status.conditions.iter().flatten();
+        let conditions = conditions.map(|condition| {
+            (&*condition.type_, &*condition.status, condition.message.as_deref().unwrap_or_default())
+        });
+        Child::of_job(&self.metadata, self.status.start_time.as_ref(), conditions)
+    }
+}
+
+impl Watched for SlimJob {
+    const KIND: Kind = Kind::Job;
+
+    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
+        let key = RunKey::new(TemplateKind::Job, JobKey::of(&self.metadata));
+        ledger.crons.hear_run(&key, self.child());
+    }
+
+    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
+        ledger.crons.lose_run(&RunKey::new(TemplateKind::Job, key(namespace, name)), uid);
+    }
+}
+
+stands_for!(SlimJob, Job);
