@@ -5,11 +5,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
-use prewarm_api::kruise::{BroadcastJob, ImagePullJob, ImagePullJobStatus, NodeImage};
+use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImagePullJob, ImagePullJobStatus, NodeImage};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::{Clock, TokioClock};
 use prewarm_embedded::faults::Faults;
@@ -167,6 +168,23 @@ impl Cluster {
         .await
     }
 
+    /// Makes an AdvancedCronJob of an image list in the namespace `default`, through this version. `spec` lacks only what
+    /// is the same everywhere.
+    pub async fn cron(&self, version: &str, name: &str, spec: &Value) {
+        let mut whole = json!({"template": {"imageListPullJobTemplate": {"spec": {
+            "images": ["registry.example/base:1"], "completionPolicy": {"type": "Always"},
+        }}}});
+        json_patch::merge(&mut whole, spec);
+        let body = json!({
+            "apiVersion": format!("apps.kruise.io/{version}"), "kind": "AdvancedCronJob",
+            "metadata": {"name": name}, "spec": whole,
+        });
+        let path = format!("/apis/apps.kruise.io/{version}/namespaces/default/advancedcronjobs");
+        let request = http::Request::post(path).header("content-type", "application/json");
+        let request = request.body(body.to_string().into_bytes()).expect("a request");
+        self.client.request_text(request).await.expect("a cron job that the API takes");
+    }
+
     /// Plays the pods of BroadcastJobs.
     pub fn play(&self, usual: Act) -> Player {
         Player::start(self.client.clone(), self.clock.clone(), usual)
@@ -212,6 +230,16 @@ impl Cluster {
 
     /// BroadcastJobs of the namespace `default`.
     pub fn broadcasts(&self) -> Api<BroadcastJob> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// AdvancedCronJobs of the namespace `default`.
+    pub fn crons(&self) -> Api<AdvancedCronJob> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// Jobs of Kubernetes in the namespace `default`.
+    pub fn batch_jobs(&self) -> Api<Job> {
         Api::default_namespaced(self.client.clone())
     }
 

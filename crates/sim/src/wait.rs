@@ -1,8 +1,11 @@
 //! Waiting for the cluster, in its own time.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
-use prewarm_api::kruise::{BroadcastJob, ImagePullJob, NodeImage};
+use kube::Api;
+use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImagePullJob, NodeImage};
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
@@ -33,15 +36,7 @@ impl Cluster {
         name: &str,
         is_wanted: impl Fn(&ImagePullJob) -> bool,
     ) -> ImagePullJob {
-        let start = Instant::now();
-        loop {
-            let job = self.jobs().get_opt(name).await.expect("the API answers");
-            if let Some(job) = job.as_ref().filter(|job| is_wanted(job)) {
-                return job.clone();
-            }
-            assert!(start.elapsed() < Duration::from_secs(seconds), "after {seconds} s, {name} is {job:#?}");
-            tokio::time::sleep(INTERVAL).await;
-        }
+        becomes(&self.jobs(), seconds, name, is_wanted).await
     }
 
     /// Waits until a job is over.
@@ -59,15 +54,17 @@ impl Cluster {
         name: &str,
         is_wanted: impl Fn(&BroadcastJob) -> bool,
     ) -> BroadcastJob {
-        let start = Instant::now();
-        loop {
-            let job = self.broadcasts().get_opt(name).await.expect("the API answers");
-            if let Some(job) = job.as_ref().filter(|job| is_wanted(job)) {
-                return job.clone();
-            }
-            assert!(start.elapsed() < Duration::from_secs(seconds), "after {seconds} s, {name} is {job:#?}");
-            tokio::time::sleep(INTERVAL).await;
-        }
+        becomes(&self.broadcasts(), seconds, name, is_wanted).await
+    }
+
+    /// Waits until a cron job is as wanted.
+    pub async fn cron_within(
+        &self,
+        seconds: u64,
+        name: &str,
+        is_wanted: impl Fn(&AdvancedCronJob) -> bool,
+    ) -> AdvancedCronJob {
+        becomes(&self.crons(), seconds, name, is_wanted).await
     }
 
     /// Waits until a NodeImage is as wanted; `None` stands for one that does not exist.
@@ -94,5 +91,23 @@ impl Cluster {
     /// Lets time pass.
     pub async fn pass(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+}
+
+/// Waits until an object is as wanted.
+async fn becomes<K: Clone + Debug + DeserializeOwned>(
+    api: &Api<K>,
+    seconds: u64,
+    name: &str,
+    is_wanted: impl Fn(&K) -> bool,
+) -> K {
+    let start = Instant::now();
+    loop {
+        let object = api.get_opt(name).await.expect("the API answers");
+        if let Some(object) = object.as_ref().filter(|object| is_wanted(object)) {
+            return object.clone();
+        }
+        assert!(start.elapsed() < Duration::from_secs(seconds), "after {seconds} s, {name} is {object:#?}");
+        tokio::time::sleep(INTERVAL).await;
     }
 }

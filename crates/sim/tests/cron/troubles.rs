@@ -1,0 +1,96 @@
+//! What cannot run is told, never silence.
+
+use prewarm_api::kruise::SkipReason;
+use prewarm_embedded::faults::{Action, Filter, ScriptedFault, Verb};
+use serde_json::json;
+
+use crate::support::{
+    HOUR, cluster, condition, edit, last, past_the_hour, reasons, runs, skipped, told, until_minute,
+    writes_to,
+};
+
+/// Kruise T106: what the server takes and no parser can read is a condition and an event.
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_cannot_run_is_told() {
+    let cluster = cluster(0, 1).await;
+    let table = [
+        ("backwards", json!({"schedule": "30-10 * * * *"}), "NotASchedule"),
+        ("never", json!({"schedule": "0 0 30 2 *"}), "NeverDue"),
+        ("nowhere", json!({"schedule": "0 * * * *", "timeZone": "Mars/Olympus"}), "UnknownTimeZone"),
+        ("inside", json!({"schedule": "TZ=Mars/Olympus 0 * * * *"}), "NotASchedule"),
+    ];
+    for (name, spec, reason) in table {
+        cluster.cron("v1beta1", name, &spec).await;
+        let cron = cluster.cron_within(5, name, |cron| condition(cron, "Scheduling").0 == "False").await;
+        assert_eq!(condition(&cron, "Scheduling").1, reason, "{name}");
+        cluster.pass(5).await;
+        assert_eq!(reasons(&cluster, name).await, [reason]);
+    }
+    let before = cluster.faults.writes();
+    cluster.pass(3 * HOUR).await;
+    assert_eq!((cluster.faults.writes(), runs(&cluster).await.len()), (before, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mended_schedule_runs() {
+    let cluster = cluster(1, 1).await;
+    cluster.cron("v1beta1", "base", &json!({"schedule": "0 * * * *", "timeZone": "Mars/Olympus"})).await;
+    cluster.pass(5).await;
+    edit(&cluster, "base", json!({"spec": {"timeZone": "Europe/Berlin"}})).await;
+    let cron = cluster.cron_within(2 * HOUR, "base", |cron| last(cron).is_some()).await;
+    assert_eq!(condition(&cron, "Scheduling").1, "OnSchedule");
+}
+
+/// A child that the server refuses is named with the server's words, and tried again.
+#[tokio::test(start_paused = true)]
+async fn a_refused_run_is_told_in_the_servers_words() {
+    let cluster = cluster(1, 1).await;
+    let filter = Filter::verb(Verb::Create).of("imagelistpulljobs");
+    cluster.faults.add(ScriptedFault::always(Action::Forbidden).of(filter));
+    cluster.cron("v1beta1", "base", &json!({"schedule": "0 * * * *"})).await;
+    past_the_hour(&cluster).await;
+    let cron = cluster.cron_within(5, "base", |cron| condition(cron, "Scheduling").1 == "Refused").await;
+    let (_, _, message) = condition(&cron, "Scheduling");
+    assert!(
+        message.contains("does not take ImageListPullJob base-") && message.contains("quota"),
+        "{message}"
+    );
+    cluster.pass(HOUR + 600).await;
+    let all = told(&cluster, "base").await;
+    assert_eq!(all.len(), 2, "once for each run: {all:?}");
+    assert!(all.iter().all(|(reason, note)| reason == "RunRefused" && note.contains("quota")), "{all:?}");
+    assert!(writes_to(&cluster, Verb::Create, "/imagelistpulljobs") < 60, "the pauses grow");
+    cluster.faults.clear_script();
+    // Whoever edits it need not wait for the pause to end.
+    edit(&cluster, "base", json!({"spec": {"successfulJobsHistoryLimit": 5}})).await;
+    let cron = cluster.cron_within(5, "base", |cron| last(cron).is_some()).await;
+    assert_eq!(skipped(&cron), [(SkipReason::Refused, 1)]);
+    assert_eq!(condition(&cron, "Scheduling").1, "OnSchedule");
+}
+
+/// Kruise W22.
+#[tokio::test(start_paused = true)]
+async fn a_status_that_meets_a_conflict_is_written_again() {
+    let cluster = cluster(1, 1).await;
+    let filter = Filter::verb(Verb::Patch).of("advancedcronjobs");
+    cluster.faults.add(ScriptedFault::at(2, Action::Conflict).of(filter));
+    cluster.cron("v1beta1", "base", &json!({"schedule": "0 * * * *"})).await;
+    until_minute(&cluster, 0).await;
+    let cron = cluster.cron_within(5, "base", |cron| last(cron).is_some()).await;
+    assert_eq!(runs(&cluster).await.len(), 1);
+    assert_eq!(condition(&cron, "Scheduling").1, "OnSchedule");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_somebody_else_has_taken_is_told() {
+    let cluster = cluster(1, 1).await;
+    cluster.cron("v1beta1", "base", &json!({"schedule": "0 * * * *"})).await;
+    let now = cluster.clock.now().as_second();
+    let due = now - now.rem_euclid(3600) + 3600;
+    cluster.pull_list(&format!("base-{due}"), json!({"images": [crate::support::IMAGE]})).await;
+    let cron =
+        cluster.cron_within(2 * HOUR, "base", |cron| condition(cron, "Scheduling").1 == "Refused").await;
+    let (_, _, message) = condition(&cron, "Scheduling");
+    assert!(message.ends_with("one of this name is there already, and not of this cron job"), "{message}");
+    cluster.cron_within(2 * HOUR, "base", |cron| last(cron).is_some()).await;
+}

@@ -1,0 +1,272 @@
+//! A year of an hourly image list in four quarters, each with another seed, with controllers that die at any write, outages,
+//! pauses, runs that hang, and clocks that are set.
+//!
+//! Every run that is due happens exactly once or is counted as skipped, whatever comes; under Forbid there are never two at
+//! once; and the history never grows beyond its limits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use prewarm_api::kruise::{AdvancedCronJob, ImageListPullJob};
+use prewarm_clock::{Clock, TokioClock};
+use prewarm_embedded::Options;
+use prewarm_embedded::faults::Faults;
+use prewarm_plan::advanced_cron_job::timetable;
+use prewarm_sim::Cluster;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::json;
+
+use crate::support::{edit, runs, status};
+
+/// Days of a quarter.
+const DAYS: u64 = 92;
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+/// So many runs are kept of each kind of end. None ends well here: the only node does not answer.
+const KEPT: usize = 2;
+/// So long after a disturbance everything has been looked at again.
+const ECHOES: Duration = Duration::from_mins(3);
+
+/// A clock that is set now and then.
+struct SetClock {
+    inner: TokioClock,
+    ahead: AtomicI64,
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        self.inner.now() + SignedDuration::from_secs(self.ahead.load(Ordering::Relaxed))
+    }
+}
+
+struct Quarter {
+    cluster: Cluster,
+    clock: Arc<SetClock>,
+    random: StdRng,
+    is_forbidden: bool,
+    is_alive: bool,
+    witness: Arc<Mutex<Witness>>,
+    disturbed_at: tokio::time::Instant,
+}
+
+/// Somebody who sees every run from its beginning to its end.
+#[derive(Default)]
+struct Witness {
+    /// The UID of every run that there ever was, by name.
+    seen: BTreeMap<String, String>,
+    /// Those that go on.
+    active: BTreeSet<String>,
+    most_active: usize,
+    made_twice: Vec<String>,
+}
+
+impl Witness {
+    fn watch(cluster: &Cluster) -> Arc<Mutex<Self>> {
+        let witness = Arc::new(Mutex::new(Self::default()));
+        let (lists, hearing) = (cluster.lists(), witness.clone());
+        tokio::spawn(async move {
+            let mut events = std::pin::pin!(watcher(lists, watcher::Config::default()).default_backoff());
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(Event::Apply(run) | Event::InitApply(run)) => hearing.lock().unwrap().hear(&run),
+                    Ok(Event::Delete(run)) => {
+                        hearing.lock().unwrap().active.remove(run.metadata.name.as_deref().unwrap());
+                    }
+                    Ok(Event::Init | Event::InitDone) | Err(_) => {}
+                }
+            }
+        });
+        witness
+    }
+
+    fn hear(&mut self, run: &ImageListPullJob) {
+        let (name, uid) = (run.metadata.name.clone().unwrap(), run.metadata.uid.clone().unwrap());
+        if *self.seen.entry(name.clone()).or_insert_with(|| uid.clone()) != uid {
+            self.made_twice.push(name.clone());
+        }
+        if is_over(run) {
+            self.active.remove(&name);
+        } else {
+            self.active.insert(name);
+        }
+        self.most_active = self.most_active.max(self.active.len());
+    }
+}
+
+impl Quarter {
+    async fn begin(seed: u64, policy: &str) -> Self {
+        let beginning = "2026-02-01T00:00:00Z".parse().unwrap();
+        let clock =
+            Arc::new(SetClock { inner: TokioClock::starting_at(beginning), ahead: AtomicI64::new(0) });
+        let mut cluster = Cluster::on(clock.clone(), Options::default());
+        // It never answers, so that a run fails after some minutes, or hangs if it may not begin.
+        cluster.make_node("node-1", json!({})).await;
+        cluster.start_controller();
+        // In a zone whose clocks change twice in the year.
+        let spec = json!({"schedule": "0 * * * *", "timeZone": "America/New_York", "concurrencyPolicy": policy,
+            "successfulJobsHistoryLimit": KEPT, "failedJobsHistoryLimit": KEPT});
+        cluster.cron("v1beta1", "base", &spec).await;
+        Self {
+            witness: Witness::watch(&cluster),
+            cluster,
+            clock,
+            random: StdRng::seed_from_u64(seed),
+            is_forbidden: policy == "Forbid",
+            is_alive: true,
+            disturbed_at: tokio::time::Instant::now(),
+        }
+    }
+
+    async fn cron(&self) -> AdvancedCronJob {
+        self.cluster.crons().get("base").await.unwrap()
+    }
+
+    fn chance(&mut self, of: u32) -> bool {
+        self.random.random_range(0..of) == 0
+    }
+
+    /// Something happens, or nothing.
+    async fn disturb(&mut self) {
+        match self.random.random_range(0..40) {
+            0 => self.die(0).await,
+            1 => {
+                let away = self.random.random_range(1..9 * HOUR);
+                self.die(away).await;
+            }
+            2 => self.die_at_a_write().await,
+            3 => self.set_clock(-2 * 3600, 3 * 3600),
+            4 => self.pause().await,
+            5 => self.hang(0).await,
+            6..=8 => self.hang(1).await,
+            _ => return,
+        }
+        self.disturbed_at = tokio::time::Instant::now();
+    }
+
+    async fn die(&mut self, away: u64) {
+        self.cluster.kill_controller().await;
+        self.is_alive = false;
+        self.cluster.pass(away).await;
+        self.cluster.start_controller();
+        self.is_alive = true;
+    }
+
+    /// The controller dies after one of its next writes, and another one begins.
+    async fn die_at_a_write(&mut self) {
+        self.cluster.kill_controller().await;
+        let faults = Faults::none();
+        faults.halt_after_writes(self.random.random_range(1..20));
+        self.cluster.start_controller_that_dies(&faults);
+    }
+
+    fn set_clock(&mut self, least: i64, most: i64) {
+        let by = self.random.random_range(least..most);
+        self.clock.ahead.fetch_add(by, Ordering::Relaxed);
+    }
+
+    async fn pause(&mut self) {
+        edit(&self.cluster, "base", json!({"spec": {"paused": true}})).await;
+        let seconds = self.random.random_range(1..5 * HOUR);
+        self.cluster.pass(seconds).await;
+        edit(&self.cluster, "base", json!({"spec": {"paused": false}})).await;
+    }
+
+    /// With parallelism 0, the runs from now on hang, and with 1 they end. Those that hang may be let go.
+    async fn hang(&mut self, parallelism: i32) {
+        let list = json!({"imageListPullJobTemplate": {"spec": {"parallelism": parallelism}}});
+        edit(&self.cluster, "base", json!({"spec": {"template": list}})).await;
+        if parallelism == 0 || self.chance(2) {
+            return;
+        }
+        for run in runs(&self.cluster).await.iter().filter(|run| !is_over(run)) {
+            let name = run.metadata.name.as_deref().unwrap();
+            let patch = Patch::Merge(json!({"spec": {"parallelism": 1}}));
+            self.cluster.lists().patch(name, &PatchParams::default(), &patch).await.unwrap();
+        }
+    }
+
+    /// What holds at any time.
+    async fn check(&self) {
+        let runs = runs(&self.cluster).await;
+        {
+            let witness = self.witness.lock().unwrap();
+            assert_eq!(witness.made_twice, Vec::<String>::new());
+            assert!(!self.is_forbidden || witness.most_active <= 1, "{} runs at once", witness.most_active);
+        }
+        let (over, active): (Vec<_>, Vec<_>) = runs.iter().partition(|run| is_over(run));
+        if self.is_alive && self.disturbed_at.elapsed() > ECHOES {
+            assert!(over.len() <= KEPT, "{} runs are kept", over.len());
+            assert!(active.len() <= 1, "an image list is replaced");
+        }
+    }
+
+    /// Every time up to the last one that was settled is a run or was counted.
+    async fn settle_accounts(&self) {
+        let cron = self.cron().await;
+        let schedule = timetable::read(&cron.spec).unwrap();
+        let status = status(&cron);
+        let skipped = status.skipped_runs.unwrap_or_default();
+        let times =
+            skipped.iter().map(|runs| runs.last_time.0).chain(status.last_schedule_time.map(|time| time.0));
+        let settled = times.max().unwrap();
+        let made = cron.metadata.creation_timestamp.unwrap().0;
+        let next = |at: &Timestamp| schedule.next(*at);
+        let due = std::iter::successors(schedule.next(made), next).take_while(|at| *at <= settled).count();
+        let counted: i64 = skipped.iter().map(|runs| runs.count).sum();
+        let happened = self.witness.lock().unwrap().seen.len();
+        println!("{due} runs were due, {happened} happened, {skipped:?}");
+        assert_eq!(due, happened + usize::try_from(counted).unwrap());
+        assert!(happened > due / 3, "most of them happen");
+        assert!(skipped.len() >= if self.is_forbidden { 3 } else { 2 }, "some do not, for every reason");
+    }
+}
+
+fn is_over(run: &ImageListPullJob) -> bool {
+    run.status.as_ref().is_some_and(|status| status.completion_time.is_some())
+}
+
+async fn quarter(seed: u64, policy: &str) {
+    println!("seed {seed}, {policy}");
+    let mut quarter = Quarter::begin(seed, policy).await;
+    let start = tokio::time::Instant::now();
+    while start.elapsed() < Duration::from_secs(DAYS * 24 * HOUR) {
+        // Never at the very moment at which a run begins or ends.
+        let seconds = quarter.random.random_range(15 * MINUTE..25 * MINUTE);
+        quarter.cluster.pass(seconds).await;
+        quarter.check().await;
+        quarter.disturb().await;
+    }
+    // The faults end, and what is due happens.
+    quarter.hang(1).await;
+    quarter.cluster.pass(3 * HOUR).await;
+    quarter.check().await;
+    quarter.settle_accounts().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_quarter_under_forbid() {
+    quarter(1, "Forbid").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_second_quarter_with_replacing() {
+    quarter(2, "Replace").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_third_quarter_under_forbid() {
+    quarter(3, "Forbid").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fourth_quarter_with_replacing() {
+    quarter(4, "Replace").await;
+}
