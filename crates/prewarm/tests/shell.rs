@@ -142,7 +142,9 @@ fn every_shell_gets_its_completions() {
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_prewarm"));
         let output = program.args(["completion", shell]).output().expect("the program starts");
         let script = String::from_utf8(output.stdout).expect("text");
-        assert!(script.contains("parallelism") && script.contains("explain"), "{shell}");
+        for word in ["parallelism", "explain", "schedule", "every", "zone"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
 }
 
