@@ -7,6 +7,7 @@ pub mod answer;
 pub mod completion;
 pub mod controller;
 pub mod crds;
+mod crons;
 pub mod demo;
 pub mod explain;
 pub mod images;
