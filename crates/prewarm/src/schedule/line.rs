@@ -23,7 +23,9 @@ pub struct Mistake {
 
 impl Mistake {
     fn found(line: &str, Fault { at, what }: Fault) -> Self {
-        let is_unknown_zone = line[..at.start].ends_with("TZ=") && Zone::find(&line[at.clone()]).is_none();
+        let names_zone = line.get(..at.start).is_some_and(|before| before.ends_with("TZ="));
+        let is_unknown_zone =
+            names_zone && line.get(at.clone()).is_some_and(|name| Zone::find(name).is_none());
         let what = if is_unknown_zone { format!("{what}; {ADVICE}") } else { what };
         Self { what, place: Some((line.to_owned(), at)) }
     }
@@ -128,6 +130,24 @@ mod tests {
     fn nothing_and_too_much_are_told_without_a_line() {
         assert_eq!(mistake("", None), "there is no schedule");
         assert_eq!(mistake(&"*".repeat(513), None), "the schedule has 513 characters; 512 are the most");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_typed_is_read_or_marked_within_the_line(
+            line in "(CRON_)?(TZ=[A-Zé/]{0,4} ?)?[0-9*?,/@a-zé \\t\u{a0}-]{0,24}",
+            zone in proptest::option::of("[A-Za-z/é]{0,6}"),
+        ) {
+            if let Err(mistake) = read(&line, zone.as_deref()) {
+                let told = mistake.to_string();
+                if let [_, shown, mark] = told.lines().collect::<Vec<_>>()[..] {
+                    proptest::prop_assert!(mark.trim_start().chars().all(|one| one == '^'), "{told}");
+                    // What is missing at the end is marked behind it.
+                    let most = 2 + line.chars().count() + 1;
+                    proptest::prop_assert!(mark.chars().count() <= most && shown.chars().count() < most, "{told}");
+                }
+            }
+        }
     }
 
     #[test]
