@@ -226,3 +226,18 @@ async fn a_status_lists_jobs_only_and_nodes_only_for_jobs_that_are_named() {
     assert_eq!(requests_of("images").await, [format!("{group}/nodeimages")]);
     assert_eq!(requests_of("nodes node-1").await, [format!("{group}/nodeimages")]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_checked_before_anything_is_sent() {
+    for line in [
+        "pull redis:8 --every '60 2 * * *' -n shop",
+        "pull redis:8 --every '0 0 31 2 *' -n shop",
+        "pull redis:8 --every @daily --zone Mars/Olympus -n shop",
+        "pull redis:8 --every @daily --wait -n shop",
+        "pull redis:8 --every @daily --dry-run -n shop",
+    ] {
+        assert_eq!(requests_of(line).await, [""; 0], "{line}");
+    }
+    let created = "POST /apis/apps.kruise.io/v1beta1/namespaces/shop/advancedcronjobs";
+    assert_eq!(requests_of("pull redis:8 --every @daily -n shop").await, [created]);
+}

@@ -100,3 +100,20 @@ fn base_name(images: &[String]) -> String {
     let name = cut.trim_matches('-');
     if name.is_empty() { "pull".to_owned() } else { name.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of a cron job is named after it, with a dash and ten digits, and has room for 63 characters (kruise V40).
+    #[test]
+    fn names_from_images_leave_room_for_the_names_of_runs() {
+        let long = format!("registry.example/{}:{}", "team-".repeat(30), "1".repeat(60));
+        for images in
+            [vec![long], vec!["redis:8".to_owned(), "nginx".to_owned()], vec!["no image".to_owned()]]
+        {
+            let generated = format!("{}-abcde", base_name(&images));
+            assert!(generated.len() + "-1794877200".len() <= 63, "{generated}");
+        }
+    }
+}
