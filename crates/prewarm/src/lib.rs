@@ -7,6 +7,7 @@ pub mod answer;
 pub mod completion;
 pub mod controller;
 pub mod crds;
+mod crons;
 pub mod demo;
 pub mod explain;
 pub mod images;
@@ -16,6 +17,7 @@ pub mod nodes;
 mod operation;
 pub mod pull;
 mod reach;
+pub mod schedule;
 mod show;
 pub mod status;
 pub mod version;
@@ -46,6 +48,7 @@ enum Command {
     Explain(Box<explain::Args>),
     Nodes(Box<nodes::Args>),
     Images(Box<images::Args>),
+    Schedule(schedule::Args),
     Lint(lint::Args),
     Crds(crds::Args),
     Demo(demo::Args),
@@ -69,6 +72,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Explain(args) => wait_for(explain::run(args)),
         Command::Nodes(args) => wait_for(nodes::run(args)),
         Command::Images(args) => wait_for(images::run(args)),
+        Command::Schedule(args) => Ok(schedule::run(args)),
         Command::Completion(args) => completion::run(args),
         Command::Version => Ok(version::run()),
     }

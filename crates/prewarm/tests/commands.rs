@@ -47,6 +47,7 @@ fn the_help_reads_like_kubectls() {
         &["explain", "--help"],
         &["nodes", "--help"],
         &["images", "--help"],
+        &["schedule", "--help"],
     ] {
         // Values of variables would show, and a pod has some of them.
         let mut help = Command::new(env!("CARGO_BIN_EXE_prewarm"));
@@ -90,6 +91,87 @@ fn a_controller_without_a_cluster_says_how_to_name_one() {
     assert_eq!(output.status.code(), Some(2));
     let complaint = text(output.stderr);
     assert!(complaint.contains("set KUBECONFIG, or give --kubeconfig"), "{complaint}");
+}
+
+fn schedule(arguments: &[&str]) -> (String, String, Option<i32>) {
+    let output = prewarm(&[&["schedule"], arguments].concat());
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+#[test]
+fn the_next_runs_are_a_table_and_for_programs_a_list_of_times() {
+    let line = ["0 2 * * 1-5", "--zone", "Europe/Berlin", "--from", "2026-10-23T10:00:00+02:00"];
+    let (table, stderr, code) = schedule(&[&line[..], &["--count", "2"]].concat());
+    insta::assert_snapshot!(table, @r"
+    DAY   TIME                        ZONE            UTC                    IN
+    Mon   2026-10-26T02:00:00+01:00   Europe/Berlin   2026-10-26T01:00:00Z   2d17h
+    Tue   2026-10-27T02:00:00+01:00   Europe/Berlin   2026-10-27T01:00:00Z   3d17h
+    ");
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let (json, stderr, code) = schedule(&[&line[..], &["--count", "2", "-o", "json"]].concat());
+    let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(parsed, serde_json::json!({"next": ["2026-10-26T01:00:00Z", "2026-10-27T01:00:00Z"]}));
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let (names, _, _) = schedule(&[&line[..], &["--count", "1", "-o", "name"]].concat());
+    assert_eq!(names, "2026-10-26T01:00:00Z\n");
+    let (five, _, _) = schedule(&["@hourly"]);
+    assert_eq!(five.lines().count(), 6);
+}
+
+#[test]
+fn a_schedule_that_never_comes_is_an_empty_list_and_a_sentence() {
+    let line = ["0 0 31 2 *", "--from", "2026-11-16T09:00:00Z"];
+    let told = "No time comes within five years after 2026-11-16T09:00:00Z; check day and month.\n";
+    assert_eq!(schedule(&line), (String::new(), told.to_owned(), Some(0)));
+    let (json, stderr, code) = schedule(&[&line[..], &["-o", "json"]].concat());
+    assert_eq!((json.as_str(), stderr.as_str(), code), ("{\n  \"next\": []\n}\n", "", Some(0)));
+}
+
+#[test]
+fn a_line_that_is_no_schedule_is_printed_with_its_place_marked() {
+    for (line, marked) in [
+        ("60 2 * * *", "60 is out of range: a minute is from 0 to 59\n  60 2 * * *\n  ^^\n"),
+        ("0 2 * *", "day of week), not 4\n  0 2 * *\n  ^^^^^^^\n"),
+        ("0 2 * * MON-FRY", "\"FRY\" is no day of week\n  0 2 * * MON-FRY\n          ^^^^^^^\n"),
+        ("@every day", "write a duration such as 90m or 1h30m\n  @every day\n         ^^^\n"),
+        ("-5 2 * * *", "\"\" is no minute\n  -5 2 * * *\n  ^^\n"),
+        ("@nightly", "@every with a duration\n  @nightly\n  ^^^^^^^^\n"),
+        ("", "error: there is no schedule\n"),
+    ] {
+        for format in ["table", "json"] {
+            let (stdout, stderr, code) = schedule(&[line, "-o", format]);
+            assert!(stderr.starts_with("error: ") && stderr.ends_with(marked), "{stderr}");
+            assert_eq!((stdout.as_str(), code), ("", Some(1)));
+        }
+    }
+}
+
+#[test]
+fn a_zone_that_is_unknown_or_given_twice_is_refused() {
+    let (_, stderr, code) = schedule(&["0 2 * * *", "--zone", "Mars/Olympus"]);
+    let told =
+        "error: there is no time zone \"Mars/Olympus\"; write its IANA name, such as Europe/Berlin or UTC\n";
+    assert_eq!((stderr.as_str(), code), (told, Some(1)));
+    let (_, stderr, code) = schedule(&["TZ=UTC 0 2 * * *", "--zone", "UTC"]);
+    assert!(
+        stderr.starts_with("error: the zone is given twice: remove --zone or the TZ= prefix"),
+        "{stderr}"
+    );
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn flags_of_schedule_that_cannot_be_read_are_refused_with_an_example() {
+    for (arguments, example) in [
+        (["--count", "0"], "1..=1000"),
+        (["--count", "1001"], "1..=1000"),
+        (["--from", "tomorrow"], "such as 2026-11-16T09:00:00Z"),
+        (["--output", "xml"], "table, wide, json"),
+    ] {
+        let (_, stderr, code) = schedule(&[&["@daily"], &arguments[..]].concat());
+        assert!(stderr.contains(example), "{arguments:?}: {stderr}");
+        assert_eq!(code, Some(2));
+    }
 }
 
 #[test]

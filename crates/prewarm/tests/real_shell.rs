@@ -47,6 +47,11 @@ async fn whoever_has_no_rights_is_told_which_and_how_to_look() -> anyhow::Result
         ("images", "`kubectl auth can-i list nodeimages.apps.kruise.io -A`"),
         ("pull redis:8 -n shop", "`kubectl auth can-i create imagepulljobs.apps.kruise.io -n shop`"),
         ("pull redis:8 nginx:1 -n shop", "you may not create imagelistpulljobs.apps.kruise.io"),
+        ("pull redis:8 --every @daily -n shop", "you may not create advancedcronjobs.apps.kruise.io"),
+        (
+            "explain acj/nightly -n shop",
+            "you may not list advancedcronjobs.apps.kruise.io in namespace shop: ",
+        ),
     ] {
         let seen = masked(&shell.run(line));
         ensure!(seen.contains(part) && seen.ends_with("[exit 2]\n"), "{seen}");
@@ -64,7 +69,10 @@ async fn kubectl_finds_its_plugin() -> anyhow::Result<()> {
     kubectl.args(["prewarm", "status", "-n", "default"]).env("PATH", &directory);
     let output = kubectl.env("KUBECONFIG", server.kubeconfig()).output()?;
     let stderr = String::from_utf8(output.stderr)?;
-    ensure!(stderr == "No pull jobs found in namespace default; -A looks in all.\n", "{stderr}");
+    ensure!(
+        stderr == "No pull jobs and no cron jobs found in namespace default; -A looks in all.\n",
+        "{stderr}"
+    );
     Ok(())
 }
 

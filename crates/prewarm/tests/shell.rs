@@ -1,9 +1,13 @@
 //! The commands that ask a cluster, on the embedded API.
 
+#[path = "shell/crons.rs"]
+mod crons;
 #[path = "shell/suite.rs"]
 mod suite;
 
+use std::io::{BufRead as _, BufReader, Lines};
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use prewarm_embedded::{Limits, Options, Server, Serving, TokioClock};
@@ -91,7 +95,7 @@ async fn whoever_the_server_does_not_know_is_told_to_log_in() {
 async fn without_a_kubeconfig_there_is_a_sentence_and_not_a_guess() {
     let directory = tempfile::tempdir().expect("a directory");
     for command in ["status", "explain web", "nodes", "images", "pull redis:8"] {
-        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_prewarm"));
+        let mut program = Command::new(env!("CARGO_BIN_EXE_prewarm"));
         program.args(command.split_whitespace()).env_clear().env("HOME", directory.path());
         let output = program.output().expect("the program starts");
         let stderr = String::from_utf8(output.stderr).expect("text");
@@ -102,28 +106,61 @@ async fn without_a_kubeconfig_there_is_a_sentence_and_not_a_guess() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watched_status_prints_what_changes_until_its_reader_is_gone() {
-    use std::io::{BufRead as _, BufReader};
     let world = World::start().await;
     world.server.install_definitions();
     furnish(&world.server.client()).await.expect("the cluster of the fixture");
-    let mut program = std::process::Command::new(&world.shell.program);
-    program.args(["status", "-n", "shop", "--watch"]).env("KUBECONFIG", &world.shell.kubeconfig);
-    let mut child = program.stdout(std::process::Stdio::piped()).spawn().expect("the program starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let mut until = move |part: &str| {
-        let found = lines.by_ref().map_while(Result::ok).find(|line| line.contains(part));
-        found.unwrap_or_else(|| panic!("no line with {part}"))
-    };
-    assert!(until("imagepulljob/web").contains("Running   1/5"));
+    let mut watched = Watched::start(&world.shell, &["status", "-n", "shop", "--watch"]);
+    assert!(watched.until("imagepulljob/web").contains("Running   1/5"));
     let jobs: kube::Api<prewarm_api::kruise::ImagePullJob> =
         kube::Api::namespaced(world.server.client(), "shop");
     let patch = serde_json::json!({"status": {"succeeded": 2}});
     let params = kube::api::PatchParams::default();
     jobs.patch_status("web", &params, &kube::api::Patch::Merge(patch)).await.expect("a patch");
-    let line = tokio::task::spawn_blocking(move || until("imagepulljob/web")).await.expect("a line");
+    let line = watched.later("imagepulljob/web").await;
     assert!(line.contains("Running   2/5"), "{line}");
-    child.kill().expect("it still runs");
-    child.wait().expect("it ends");
+}
+
+/// A command that goes on, and what it prints.
+struct Watched {
+    child: Child,
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+}
+
+impl Watched {
+    fn start(shell: &Shell, arguments: &[&str]) -> Self {
+        let mut program = Command::new(&shell.program);
+        program.args(arguments).env("KUBECONFIG", &shell.kubeconfig).stdout(Stdio::piped());
+        let mut child = program.spawn().expect("the program starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Self { child, lines: Some(lines) }
+    }
+
+    /// The next line with this part.
+    fn until(&mut self, part: &str) -> String {
+        let lines = self.lines.as_mut().expect("nobody else reads");
+        let found = lines.map_while(Result::ok).find(|line| line.contains(part));
+        found.unwrap_or_else(|| panic!("no line with {part}"))
+    }
+
+    /// The same, without keeping the server from its work.
+    async fn later(&mut self, part: &'static str) -> String {
+        let mut lines = self.lines.take().expect("nobody else reads");
+        let read = move || {
+            let found = lines.by_ref().map_while(Result::ok).find(|line| line.contains(part));
+            (found.unwrap_or_else(|| panic!("no line with {part}")), lines)
+        };
+        let (line, lines) = tokio::task::spawn_blocking(read).await.expect("a line");
+        self.lines = Some(lines);
+        line
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // It may have ended by itself if the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]
@@ -131,7 +168,7 @@ fn a_plugin_of_kubectl_calls_itself_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let plugin: PathBuf = directory.path().join("kubectl-prewarm");
     std::os::unix::fs::symlink(Path::new(env!("CARGO_BIN_EXE_prewarm")), &plugin).expect("a link");
-    let output = std::process::Command::new(plugin).args(["pull", "--help"]).output().expect("it starts");
+    let output = Command::new(plugin).args(["pull", "--help"]).output().expect("it starts");
     let help = String::from_utf8(output.stdout).expect("text");
     assert!(help.contains("Usage: kubectl prewarm pull "), "{help}");
 }
@@ -139,10 +176,12 @@ fn a_plugin_of_kubectl_calls_itself_one() {
 #[test]
 fn every_shell_gets_its_completions() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_prewarm"));
+        let mut program = Command::new(env!("CARGO_BIN_EXE_prewarm"));
         let output = program.args(["completion", shell]).output().expect("the program starts");
         let script = String::from_utf8(output.stdout).expect("text");
-        assert!(script.contains("parallelism") && script.contains("explain"), "{shell}");
+        for word in ["parallelism", "explain", "schedule", "every", "zone"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
 }
 
@@ -174,11 +213,31 @@ async fn requests_of(line: &'static str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_lists_jobs_only_and_nodes_only_for_jobs_that_are_named() {
     let group = "GET /apis/apps.kruise.io/v1beta1";
-    let jobs = [format!("{group}/imagelistpulljobs"), format!("{group}/imagepulljobs")];
-    assert_eq!(requests_of("status -A").await, jobs);
-    let [lists, ones] =
-        ["imagelistpulljobs", "imagepulljobs"].map(|kind| format!("{group}/namespaces/shop/{kind}"));
-    assert_eq!(requests_of("status web base -n shop").await, [lists, ones, format!("{group}/nodeimages")]);
+    let kinds = ["advancedcronjobs", "imagelistpulljobs", "imagepulljobs"];
+    assert_eq!(requests_of("status -A").await, kinds.map(|kind| format!("{group}/{kind}")));
+    let [crons, lists, ones] = kinds.map(|kind| format!("{group}/namespaces/shop/{kind}"));
+    let nodes = format!("{group}/nodeimages");
+    assert_eq!(requests_of("status web base -n shop").await, [&*crons, &*lists, &*ones, &*nodes]);
+    assert_eq!(requests_of("status nightly -n shop").await, [&*crons, &*lists, &*ones]);
+    // Only what the cron job makes is asked for, and Jobs of the cluster only for one that makes them.
+    let jobs = "GET /apis/batch/v1/namespaces/shop/jobs";
+    assert_eq!(requests_of("explain acj/nightly -n shop").await, [&*crons, &*lists]);
+    assert_eq!(requests_of("explain acj/report -n shop").await, [&*crons, jobs]);
     assert_eq!(requests_of("images").await, [format!("{group}/nodeimages")]);
     assert_eq!(requests_of("nodes node-1").await, [format!("{group}/nodeimages")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_checked_before_anything_is_sent() {
+    for line in [
+        "pull redis:8 --every '60 2 * * *' -n shop",
+        "pull redis:8 --every '0 0 31 2 *' -n shop",
+        "pull redis:8 --every @daily --zone Mars/Olympus -n shop",
+        "pull redis:8 --every @daily --wait -n shop",
+        "pull redis:8 --every @daily --dry-run -n shop",
+    ] {
+        assert_eq!(requests_of(line).await, [""; 0], "{line}");
+    }
+    let created = "POST /apis/apps.kruise.io/v1beta1/namespaces/shop/advancedcronjobs";
+    assert_eq!(requests_of("pull redis:8 --every @daily -n shop").await, [created]);
 }

@@ -34,15 +34,14 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads it, and follows it if changes are wanted.
+    /// Reads what there is beside the jobs, and follows it if changes are wanted.
     pub async fn read(
         cluster: &Cluster,
-        namespace: Option<&str>,
+        jobs: Jobs,
         name: &JobName,
         mut changes: Option<&mut Changes>,
     ) -> anyhow::Result<Self> {
         let (all, client) = (Narrow::default(), &cluster.client);
-        let jobs = Jobs::read(cluster, namespace, changes.as_deref_mut()).await?;
         let images = cluster.feed(Api::all(client.clone()), &all, changes.as_deref_mut()).await?;
         let nodes = cluster.feed(Api::all(client.clone()), &all, changes.as_deref_mut()).await?;
         let by_pods = parts(&jobs, name)?.into_iter().filter(|job| job.spec.pod_selector.is_some());
@@ -84,6 +83,7 @@ impl Source {
 }
 
 fn parts(jobs: &Jobs, name: &JobName) -> anyhow::Result<Vec<Arc<ImagePullJob>>> {
-    let found = jobs.named(std::slice::from_ref(name))?;
+    let found = jobs.named(name);
+    anyhow::ensure!(!found.is_empty(), "the pull job {name} is gone");
     Ok(found.iter().flat_map(Job::parts).cloned().collect())
 }

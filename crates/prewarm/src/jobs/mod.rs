@@ -63,19 +63,12 @@ impl Jobs {
         jobs
     }
 
-    /// The jobs with these names, in their order, also those that lists have made. A name that no job has is an error.
-    pub fn named(&self, names: &[JobName]) -> anyhow::Result<Vec<Job>> {
+    /// The jobs of this name, also those that lists have made.
+    pub fn named(&self, name: &JobName) -> Vec<Job> {
         let (mut all, ones) = (self.all(), self.ones.objects());
         all.extend(ones.into_iter().filter(|one| list_uid(one).is_some()).map(Job::One));
-        let mut found = Vec::new();
-        for name in names {
-            let before = found.len();
-            found.extend(all.iter().filter(|job| name.means(job)).cloned());
-            if found.len() == before {
-                anyhow::bail!("there is no pull job {name}; `prewarm status -A` lists all");
-            }
-        }
-        Ok(found)
+        all.retain(|job| name.means(job.kind(), job.name()));
+        all
     }
 }
 
@@ -131,12 +124,6 @@ impl Job {
         end.map(|Time(end)| *end)
     }
 
-    /// Whether its labels are as asked.
-    pub fn has_labels(&self, requirements: &[Requirement]) -> bool {
-        let labels = self.metadata().labels.clone().unwrap_or_default();
-        requirements.iter().all(|requirement| requirement.holds(&labels))
-    }
-
     /// The counts of all its parts together.
     pub fn status(&self) -> ImagePullJobStatus {
         let mut sum = ImagePullJobStatus::default();
@@ -157,6 +144,12 @@ impl Job {
 /// Reads `-l`.
 pub fn labels(text: &str) -> anyhow::Result<Vec<Requirement>> {
     text::parse(text).map_err(|error| anyhow::anyhow!("--selector {text:?}: {error}"))
+}
+
+/// Whether the labels of an object are as asked.
+pub fn has_labels(metadata: &ObjectMeta, requirements: &[Requirement]) -> bool {
+    let labels = metadata.labels.clone().unwrap_or_default();
+    requirements.iter().all(|requirement| requirement.holds(&labels))
 }
 
 /// The UID of the list that made a job.

@@ -1,11 +1,12 @@
-//! How a job is named on the command line: `web`, or `imagepulljob/web` where both kinds have the name.
+//! How a job is named on the command line: `web`, or `imagepulljob/web` where several kinds have the name.
 
 use std::fmt;
 use std::str::FromStr;
 
-use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
+use prewarm_api::kruise::{ADVANCED_CRON_JOB, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
 
-use super::Job;
+/// What kubectl takes for an AdvancedCronJob beside its name; the other kinds have no short one.
+const SHORT_FOR_CRON: &str = "acj";
 
 /// A name, perhaps with its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,20 +35,25 @@ fn read_kind(word: &str) -> Result<&'static str, String> {
     let word = word.split('.').next().unwrap_or_default().to_lowercase();
     let is_meant = |kind: &&&str| {
         let singular = kind.to_lowercase();
-        word == singular || word == singular + "s"
+        word == singular || word == singular + "s" || (**kind == ADVANCED_CRON_JOB && word == SHORT_FOR_CRON)
     };
-    let found = [IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB];
-    found
+    let kinds = [IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB, ADVANCED_CRON_JOB];
+    kinds
         .iter()
         .find(is_meant)
         .copied()
-        .ok_or_else(|| "a job is an imagepulljob or an imagelistpulljob".to_owned())
+        .ok_or_else(|| "a job is an imagepulljob, an imagelistpulljob or an advancedcronjob".to_owned())
 }
 
 impl JobName {
-    /// Whether a job has this name.
-    pub fn means(&self, job: &Job) -> bool {
-        self.name == job.name() && self.kind.is_none_or(|kind| kind == job.kind())
+    /// Whether an object of this kind and name is meant.
+    pub fn means(&self, kind: &str, name: &str) -> bool {
+        self.name == name && self.kind.is_none_or(|wanted| wanted == kind)
+    }
+
+    /// Whether no pull job can be meant.
+    pub fn is_of_cron(&self) -> bool {
+        self.kind == Some(ADVANCED_CRON_JOB)
     }
 }
 
@@ -68,6 +74,9 @@ mod tests {
     fn a_kind_is_taken_by_any_of_its_names() {
         for text in ["ImagePullJob/web", "imagepulljobs/web", "imagepulljobs.apps.kruise.io/web"] {
             assert_eq!(text.parse::<JobName>().unwrap().to_string(), "imagepulljob/web");
+        }
+        for text in ["AdvancedCronJob/web", "advancedcronjobs.apps.kruise.io/web", "acj/web"] {
+            assert_eq!(text.parse::<JobName>().unwrap().to_string(), "advancedcronjob/web");
         }
         assert_eq!("web".parse::<JobName>().unwrap().to_string(), "web");
         assert!("pod/web".parse::<JobName>().unwrap_err().contains("imagelistpulljob"));

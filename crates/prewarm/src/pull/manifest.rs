@@ -1,6 +1,6 @@
-//! The job that the flags ask for. Pure.
+//! The job, or the cron job, that the flags ask for. Pure.
 
-use prewarm_api::kruise::{API_VERSION, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
+use prewarm_api::kruise::{ADVANCED_CRON_JOB, API_VERSION, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
 use prewarm_api::reference::ImageRef;
 use prewarm_api::selector::LabelSelector;
 use prewarm_api::validate::{Inspection, inspect};
@@ -8,22 +8,35 @@ use serde_json::{Map, Value, json};
 
 use super::{Args, Policy};
 
-/// No name that is made from an image is longer: the server adds five letters, and lists name their jobs after them.
+/// No name that is made from an image is longer: the server adds five letters, cron jobs eleven for the time of a run, and
+/// lists name their jobs after them.
 const MOST_OF_NAME: usize = 40;
 
 /// The job as it would be written by hand, with nothing in it but what was asked.
 pub fn job(args: &Args) -> anyhow::Result<Value> {
-    let mut spec = Map::new();
-    let kind = match args.images.as_slice() {
-        [image] => {
-            spec.insert("image".to_owned(), json!(image));
-            IMAGE_PULL_JOB
-        }
-        images => {
-            spec.insert("images".to_owned(), json!(images));
-            IMAGE_LIST_PULL_JOB
-        }
+    let (kind, images) = match args.images.as_slice() {
+        [image] => (IMAGE_PULL_JOB, ("image", json!(image))),
+        images => (IMAGE_LIST_PULL_JOB, ("images", json!(images))),
     };
+    checked(args, kind, &json!(spec(args, images)?))
+}
+
+/// The cron job that makes such a job whenever it is due. A run is a list also for one image: there is no template for
+/// less.
+pub fn cron(args: &Args) -> anyhow::Result<Value> {
+    let list = spec(args, ("images", json!(args.images)))?;
+    let mut spec = Map::new();
+    spec.insert("schedule".to_owned(), json!(args.every));
+    if let Some(zone) = &args.zone {
+        spec.insert("timeZone".to_owned(), json!(zone));
+    }
+    spec.insert("template".to_owned(), json!({"imageListPullJobTemplate": {"spec": list}}));
+    checked(args, ADVANCED_CRON_JOB, &json!(spec))
+}
+
+fn spec(args: &Args, (field, images): (&str, Value)) -> anyhow::Result<Map<String, Value>> {
+    let mut spec = Map::new();
+    spec.insert(field.to_owned(), images);
     spec.extend(choice_of_nodes(args)?);
     spec.insert("parallelism".to_owned(), json!(args.parallelism));
     if !args.secret.is_empty() {
@@ -36,6 +49,10 @@ pub fn job(args: &Args) -> anyhow::Result<Value> {
         };
         spec.insert("imagePullPolicy".to_owned(), json!(policy));
     }
+    Ok(spec)
+}
+
+fn checked(args: &Args, kind: &str, spec: &Value) -> anyhow::Result<Value> {
     let metadata = match &args.name {
         Some(name) => json!({"name": name}),
         None => json!({"generateName": format!("{}-", base_name(&args.images))}),
@@ -82,4 +99,21 @@ fn base_name(images: &[String]) -> String {
     let cut: String = plain.chars().take(MOST_OF_NAME).collect();
     let name = cut.trim_matches('-');
     if name.is_empty() { "pull".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of a cron job is named after it, with a dash and ten digits, and has room for 63 characters (kruise V40).
+    #[test]
+    fn names_from_images_leave_room_for_the_names_of_runs() {
+        let long = format!("registry.example/{}:{}", "team-".repeat(30), "1".repeat(60));
+        for images in
+            [vec![long], vec!["redis:8".to_owned(), "nginx".to_owned()], vec!["no image".to_owned()]]
+        {
+            let generated = format!("{}-abcde", base_name(&images));
+            assert!(generated.len() + "-1794877200".len() <= 63, "{generated}");
+        }
+    }
 }

@@ -1,5 +1,7 @@
-//! `prewarm pull`: makes a job for one image or a list, and waits for it if asked to.
+//! `prewarm pull`: makes a job for one image or a list, and waits for it if asked to; or a cron job that makes such a job
+//! again and again.
 
+mod every;
 mod manifest;
 mod progress;
 mod wait;
@@ -8,10 +10,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args as ClapArgs, ValueEnum};
+use jiff::Timestamp;
 use kube::api::{DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, ResourceExt as _};
-use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob};
+use prewarm_api::kruise::{
+    ADVANCED_CRON_JOB, AdvancedCronJob, IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob,
+};
 
 use crate::answer::{Answer, Exit};
 use crate::operation;
@@ -21,7 +26,7 @@ use crate::show::{Format, Output, json, yaml};
 /// Put images on nodes
 ///
 /// One image makes an ImagePullJob, several make an ImageListPullJob. Without --node, --selector or --pods it takes every
-/// node.
+/// node. With --every it makes an AdvancedCronJob, which pulls them as a list whenever its schedule is due.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -29,6 +34,7 @@ Examples:
   prewarm pull nginx:1.29 redis:8 --selector pool=big --parallelism 20
   prewarm pull registry.example/bank/ledger:3.2 --secret regcred -n bank
   prewarm pull nginx:1.29 --name nginx --dry-run > job.yaml
+  prewarm pull nginx:1.29 redis:8 --every '0 2 * * *' --zone Europe/Berlin --policy always
 
 Exit codes:
   0  the job was made; with --wait, every node has every image
@@ -60,6 +66,12 @@ pub struct Args {
     /// The job's name; otherwise one is made from the image
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Pull them again and again, on this schedule: such as '0 2 * * *' or '@every 90m'; `prewarm schedule` shows its times
+    #[arg(long, value_name = "LINE", help_heading = "Schedule", allow_hyphen_values = true)]
+    pub every: Option<String>,
+    /// The time zone of the schedule by its IANA name, such as Europe/Berlin; otherwise UTC
+    #[arg(long, value_name = "ZONE", help_heading = "Schedule", requires = "every")]
+    pub zone: Option<String>,
     /// Wait until every node has ended, and show how far they are
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
@@ -97,7 +109,11 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
         !args.scope.all_namespaces,
         "a job is made in one namespace; choose it with -n instead of -A"
     );
-    let mut object = manifest::job(args)?;
+    let timetable = every::timetable(args)?;
+    let mut object = match &timetable {
+        None => manifest::job(args)?,
+        Some(_) => manifest::cron(args)?,
+    };
     if args.dry_run {
         if let Some(namespace) = &args.scope.namespace {
             object["metadata"]["namespace"] = namespace.clone().into();
@@ -108,17 +124,28 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let cluster = args.reach.cluster().await?;
     let namespace = args.scope.of(&cluster).unwrap_or(&cluster.namespace);
     let made = create(&cluster, namespace, &object).await?;
-    let said = match args.output.output {
-        Format::Table | Format::Wide => format!("{} created\n", short_name(&made)),
-        Format::Name => short_name(&made) + "\n",
-        Format::Json => json(&made),
-        Format::Yaml => yaml(&made),
-    };
-    if !args.wait {
-        return Ok(done(said));
+    let mut answer = done(said(&made, args.output.output));
+    if let Some(timetable) = timetable.filter(|_| is_for_people(args.output.output)) {
+        answer.stderr = every::first_run(&timetable, &made, Timestamp::now());
     }
-    done(said).print().context("cannot write the answer")?;
+    if !args.wait {
+        return Ok(answer);
+    }
+    answer.print().context("cannot write the answer")?;
     wait::until_over(&cluster, &made, args.timeout).await
+}
+
+fn said(made: &DynamicObject, format: Format) -> String {
+    match format {
+        Format::Table | Format::Wide => format!("{} created\n", short_name(made)),
+        Format::Name => short_name(made) + "\n",
+        Format::Json => json(made),
+        Format::Yaml => yaml(made),
+    }
+}
+
+fn is_for_people(format: Format) -> bool {
+    matches!(format, Format::Table | Format::Wide)
 }
 
 async fn create(
@@ -130,10 +157,10 @@ async fn create(
     let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
     let resource = resource(&kind);
     let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespace, &resource);
-    let request = if kind == IMAGE_LIST_PULL_JOB {
-        Request::of::<ImageListPullJob>("create", Some(namespace))
-    } else {
-        Request::of::<ImagePullJob>("create", Some(namespace))
+    let request = match kind.as_str() {
+        ADVANCED_CRON_JOB => Request::of::<AdvancedCronJob>("create", Some(namespace)),
+        IMAGE_LIST_PULL_JOB => Request::of::<ImageListPullJob>("create", Some(namespace)),
+        _ => Request::of::<ImagePullJob>("create", Some(namespace)),
     };
     let mut made = api
         .create(&PostParams::default(), &object)

@@ -78,8 +78,8 @@ async fn follow(
     let name: JobName = made.name_any().parse().map_err(anyhow::Error::msg)?;
     let (mut bars, mut last) = (Bars::default(), None);
     loop {
-        let found = jobs.named(std::slice::from_ref(&name)).unwrap_or_default();
-        let Some(job) = found.into_iter().find(|job| job.metadata().uid == made.metadata.uid) else {
+        let Some(job) = jobs.named(&name).into_iter().find(|job| job.metadata().uid == made.metadata.uid)
+        else {
             // A job whose time runs out with its end may be gone before its end was seen.
             return Ok(last.filter(|job: &Job| job.ended_at().is_some()).map_or(End::Gone, End::Over));
         };

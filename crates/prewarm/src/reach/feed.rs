@@ -1,6 +1,6 @@
 //! Objects of one kind, read once in pages or kept current by a watch.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,6 +107,23 @@ impl Cluster {
         }
     }
 
+    /// The same, but what nobody may read, or what there is no definition for, is a reason and no error.
+    pub async fn feed_or_reason<K>(
+        &self,
+        api: Api<K>,
+        narrow: &Narrow,
+        changes: Option<&mut Changes>,
+    ) -> anyhow::Result<Result<Feed<K>, String>>
+    where
+        K: Resource<DynamicType = ()> + Lookup<DynamicType = ()>,
+        K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        match self.feed(api, narrow, changes).await {
+            Ok(feed) => Ok(Ok(feed)),
+            Err(error) => error.downcast().map(|Refused(reason)| Err(reason)),
+        }
+    }
+
     /// Reads objects page by page.
     pub async fn list<K>(&self, api: &Api<K>, narrow: &Narrow) -> anyhow::Result<Vec<K>>
     where
@@ -178,9 +195,22 @@ impl Cluster {
 
     /// An error with the sentence for a failed request.
     pub fn trouble(&self, error: &kube::Error, request: &Request) -> anyhow::Error {
-        anyhow!(sentence(error, request, &self.name))
+        let sentence = sentence(error, request, &self.name);
+        if is_refusal(error) { Refused(sentence).into() } else { anyhow!(sentence) }
     }
 }
+
+/// The sentence for something that one may not read, or that there is not.
+#[derive(Debug)]
+struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// Whether asking again is of no use.
 fn is_refusal(error: &kube::Error) -> bool {

@@ -1,4 +1,4 @@
-//! Jobs as rows, and what is said below them about jobs that were named.
+//! Jobs as rows, and what is said below them about jobs that were named. Cron jobs have a table of their own.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -7,6 +7,8 @@ use prewarm_api::names::condition::{NODES_FOUND, PROGRESSING, SECRETS_READY};
 use prewarm_plan::image_pull_job::estimate::Progress;
 use serde::Serialize;
 
+use super::crons;
+use crate::crons::Summary;
 use crate::jobs::{Group, Job, State};
 use crate::show::{self, Cell, Column, Look, ago, counted, duration, speed, table};
 
@@ -27,10 +29,16 @@ const COLUMNS: [Column; 11] = [
 /// All jobs that are shown.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// One row for each.
+    /// One row for each pull job.
     pub items: Vec<Row>,
+    /// The cron jobs; none at all if they cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crons: Option<Vec<Summary>>,
     #[serde(skip)]
     pub has_namespaces: bool,
+    /// Whether they were named, so that all is told of them.
+    #[serde(skip)]
+    pub is_detailed: bool,
 }
 
 /// One job.
@@ -128,14 +136,19 @@ impl Row {
 }
 
 impl Report {
-    /// Whether a job has failed on some node.
+    /// Whether a job has failed on some node, or something is wrong with a cron job.
     pub fn has_failed(&self) -> bool {
-        self.items.iter().any(|row| row.state == State::Failed || row.failed > 0)
+        let is_bad = |row: &Row| row.state == State::Failed || row.failed > 0;
+        self.items.iter().any(is_bad) || self.crons().iter().any(|cron| cron.state.is_bad())
     }
 
     /// Whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.is_empty() && self.crons().is_empty()
+    }
+
+    fn crons(&self) -> &[Summary] {
+        self.crons.as_deref().unwrap_or_default()
     }
 }
 
@@ -149,12 +162,19 @@ impl show::Report for Report {
                 cells.insert(0, row.namespace.clone().into());
             }
         }
-        table(&columns, rows, look) + &self.items.iter().map(Row::remarks).collect::<String>()
+        let jobs = table(&columns, rows, look);
+        let crons = crons::text(self.crons(), self.has_namespaces, look);
+        let gap = if jobs.is_empty() || crons.is_empty() { "" } else { "\n" };
+        let of_jobs: String = self.items.iter().map(Row::remarks).collect();
+        let of_crons: String =
+            self.crons().iter().map(|cron| crons::remarks(cron, self.is_detailed)).collect();
+        [jobs.as_str(), gap, &crons, &of_jobs, &of_crons].concat()
     }
 
     fn names(&self) -> Vec<String> {
         let group = prewarm_api::kruise::GROUP;
-        self.items.iter().map(|row| format!("{}.{group}/{}", row.kind.to_lowercase(), row.name)).collect()
+        let jobs = self.items.iter().map(|row| format!("{}.{group}/{}", row.kind.to_lowercase(), row.name));
+        jobs.chain(self.crons().iter().map(Summary::full_name)).collect()
     }
 }
 

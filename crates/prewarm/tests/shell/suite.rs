@@ -58,7 +58,7 @@ pub fn masked(text: &str) -> String {
     let masks = [
         (r"https?://[0-9a-z.\[\]:]+", "https://SERVER"),
         (r#"\(context "[^"]*"\)"#, "(context CONTEXT)"),
-        (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "TIME"),
+        (r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)", "TIME"),
         (r"\b\d+[smhd](\d+[smhd])?\b", "AGE"),
         (r#"("secondsLeft": |secondsLeft: |"bytesPerSecond": |bytesPerSecond: )\d+"#, "${1}NUMBER"),
         (r"\b\d+(\.\d)? (bytes|[KMG]iB)/s", "SPEED"),

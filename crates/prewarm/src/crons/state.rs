@@ -1,0 +1,103 @@
+//! A cron job in one word.
+
+use prewarm_api::kruise::AdvancedCronJob;
+use prewarm_api::names::condition::{LAST_RUN_SUCCEEDED, SCHEDULING};
+use serde::Serialize;
+
+use super::trouble;
+use crate::show::Tone;
+
+/// How a cron job is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum State {
+    /// No controller has looked at it.
+    New,
+    /// It waits for its next run.
+    Scheduled,
+    /// A run is going on.
+    Running,
+    /// It starts no further runs because somebody wants it so.
+    Paused,
+    /// The run that ended last did not succeed.
+    Failed,
+    /// No run starts: the schedule has no times, or the server does not take the runs.
+    Stuck,
+    /// It is being deleted.
+    Deleting,
+}
+
+impl State {
+    /// That of a cron job whose schedule has times or not.
+    pub fn of(cron: &AdvancedCronJob, has_times: bool) -> Self {
+        if cron.metadata.deletion_timestamp.is_some() {
+            return Self::Deleting;
+        }
+        // Both are about whether somebody wants a run now, and nothing is wrong with that.
+        let is_wanted = |reason: &str| matches!(reason, "Paused" | "Forbidden");
+        let is_hindered = trouble(cron, SCHEDULING).is_some_and(|condition| !is_wanted(&condition.reason));
+        let Some(status) = &cron.status else {
+            return if has_times { Self::New } else { Self::Stuck };
+        };
+        match &status.active {
+            _ if !has_times || is_hindered => Self::Stuck,
+            _ if cron.spec.paused => Self::Paused,
+            Some(active) if !active.is_empty() => Self::Running,
+            _ if trouble(cron, LAST_RUN_SUCCEEDED).is_some() => Self::Failed,
+            _ => Self::Scheduled,
+        }
+    }
+
+    /// Whether somebody has to look after it.
+    pub fn is_bad(self) -> bool {
+        matches!(self, Self::Failed | Self::Stuck)
+    }
+
+    /// Its colour.
+    pub fn tone(self) -> Tone {
+        match self {
+            Self::Scheduled => Tone::Good,
+            Self::Running => Tone::Busy,
+            Self::Failed | Self::Stuck => Tone::Bad,
+            Self::New | Self::Paused | Self::Deleting => Tone::Plain,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn state(paused: bool, status: &Value) -> State {
+        let cron = json!({
+            "metadata": {"name": "nightly"},
+            "spec": {"schedule": "@daily", "paused": paused, "template": {"jobTemplate": {}}},
+            "status": status,
+        });
+        State::of(&serde_json::from_value(cron).unwrap(), true)
+    }
+
+    fn conditions(all: &[(&str, &str, &str)]) -> Value {
+        let one = |(type_, status, reason): &(&str, &str, &str)| {
+            json!({"type": type_, "status": status, "reason": reason, "message": "why",
+                "lastTransitionTime": "2026-11-17T10:00:00Z"})
+        };
+        json!(all.iter().map(one).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn one_word_tells_what_matters_most() {
+        let failed = ("LastRunSucceeded", "False", "ImagesFailed");
+        assert_eq!(state(false, &json!(null)), State::New);
+        assert_eq!(state(false, &json!({})), State::Scheduled);
+        assert_eq!(state(true, &json!({"active": [{"name": "nightly-1"}]})), State::Paused);
+        assert_eq!(state(false, &json!({"conditions": conditions(&[failed])})), State::Failed);
+        let running = json!({"active": [{"name": "nightly-1"}], "conditions": conditions(&[failed])});
+        assert_eq!(state(false, &running), State::Running);
+        for (reason, expected) in [("Refused", State::Stuck), ("Forbidden", State::Scheduled)] {
+            let status = json!({"conditions": conditions(&[("Scheduling", "False", reason)])});
+            assert_eq!(state(false, &status), expected);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What is known of a cron job: when it runs, how its runs ended, and why some did not happen.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob, GROUP, SkippedRuns, TemplateKind};
+use prewarm_api::names::condition::{LAST_RUN_SUCCEEDED, SCHEDULING};
+use prewarm_plan::advanced_cron_job::timetable::Trouble;
+use prewarm_plan::schedule::Zone;
+use serde::Serialize;
+
+use super::times::Times;
+use super::{State, condition, trouble, words};
+use crate::show::ago;
+
+/// A cron job as commands show it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    kind: &'static str,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// How it is doing.
+    pub state: State,
+    /// Its schedule, as it is written.
+    pub schedule: String,
+    /// The zone in which the schedule is read.
+    pub zone: String,
+    /// The kind of its runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub makes: Option<&'static str>,
+    /// The time for which its last run was scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<Timestamp>,
+    /// How the run that ended last has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_result: Option<Ending>,
+    /// The image that failed last; it stays when later runs succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failed_image: Option<String>,
+    /// The time of its next run; none if it is paused or has no times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_run: Option<Timestamp>,
+    /// The names of the runs that are going on.
+    pub active: Vec<String>,
+    /// Runs that did not happen, by reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedRuns>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<Timestamp>,
+    /// What a person has to know or do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    now: Timestamp,
+    #[serde(skip)]
+    zone_of_times: Option<Zone>,
+}
+
+/// How a run has ended.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ending {
+    /// Whether it succeeded.
+    pub succeeded: bool,
+    /// Why not, or how, in one word.
+    pub reason: String,
+    /// The same in a sentence, with the name of the run.
+    pub message: String,
+}
+
+impl Summary {
+    /// That of a cron job at this time.
+    pub fn of(cron: &AdvancedCronJob, now: Timestamp) -> Self {
+        let status = cron.status.clone().unwrap_or_default();
+        let times = Times::of(cron, now);
+        let state = State::of(cron, times.is_ok());
+        let named_zone = cron.spec.time_zone.clone().unwrap_or_else(|| "UTC".to_owned());
+        let has_next = !matches!(state, State::Paused | State::Deleting);
+        Self {
+            kind: ADVANCED_CRON_JOB,
+            namespace: cron.namespace().unwrap_or_default(),
+            name: cron.name_any(),
+            state,
+            schedule: cron.spec.schedule.clone(),
+            zone: times.as_ref().map_or(named_zone, |times| times.zone.name().to_owned()),
+            makes: cron.spec.template.kind().map(TemplateKind::as_str),
+            last_run: status.last_schedule_time.as_ref().map(|Time(time)| *time),
+            last_result: condition(cron, LAST_RUN_SUCCEEDED).map(|condition| Ending {
+                succeeded: condition.status == "True",
+                reason: condition.reason.clone(),
+                message: condition.message.clone(),
+            }),
+            last_failed_image: status.last_failed_image,
+            next_run: times.as_ref().ok().map(|times| times.next).filter(|_| has_next),
+            active: status.active.into_iter().flatten().filter_map(|run| run.name).collect(),
+            skipped: status.skipped_runs.unwrap_or_default(),
+            created: cron.creation_timestamp().map(|Time(time)| time),
+            notes: notes(cron, state, &times),
+            now,
+            zone_of_times: times.ok().map(|times| times.zone),
+        }
+    }
+
+    /// Its name with its kind, as people write it.
+    pub fn title(&self) -> String {
+        format!("{}/{}", self.kind.to_lowercase(), self.name)
+    }
+
+    /// Its name as kubectl has it.
+    pub fn full_name(&self) -> String {
+        format!("{}.{GROUP}/{}", self.kind.to_lowercase(), self.name)
+    }
+
+    /// How long ago it was made.
+    pub fn age(&self) -> String {
+        self.created.map_or("-".to_owned(), |created| ago(created, self.now))
+    }
+
+    /// How long ago its last run was due.
+    pub fn since_last(&self) -> Option<String> {
+        self.last_run.map(|last| format!("{} ago", ago(last, self.now)))
+    }
+
+    /// How long it is until its next run.
+    pub fn until_next(&self) -> Option<String> {
+        self.next_run.map(|next| format!("in {}", ago(self.now, next)))
+    }
+
+    /// A time as clocks in the zone of the schedule show it, if that is not UTC.
+    pub fn there(&self, time: Timestamp) -> Option<String> {
+        let zone = self.zone_of_times.as_ref().filter(|zone| zone.name() != "UTC")?;
+        Some(format!("{} in {}", zone.show(time), zone.name()))
+    }
+
+    /// Why runs did not happen.
+    pub fn skips(&self) -> Vec<String> {
+        self.skipped.iter().map(words::skipped).collect()
+    }
+
+    /// How many runs did not happen.
+    pub fn skipped_count(&self) -> i64 {
+        self.skipped.iter().fold(0, |sum, runs| sum.saturating_add(runs.count))
+    }
+}
+
+/// What a person should know: why no run starts, how the last one ended, and a controller that does not look.
+fn notes(cron: &AdvancedCronJob, state: State, times: &Result<Times, Trouble>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let hindrance = trouble(cron, SCHEDULING);
+    match (times, hindrance) {
+        (Err(trouble), _) => notes.push(trouble.message.clone()),
+        (Ok(_), Some(condition)) => notes.push(condition.message.clone()),
+        (Ok(Times { overdue: Some(due), .. }), None) if matches!(state, State::Scheduled | State::Failed) => {
+            notes.push(format!(
+                "a run is due since {due} and has not started; check that `prewarm controller` is running"
+            ));
+        }
+        _ => {}
+    }
+    notes.extend(trouble(cron, LAST_RUN_SUCCEEDED).map(|condition| condition.message.clone()));
+    if state == State::New {
+        notes.push(
+            "no controller has looked at the cron job yet; check that `prewarm controller` is running"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn notes(line: &str, status: &Value) -> Vec<String> {
+        let cron = json!({
+            "metadata": {"name": "nightly", "creationTimestamp": "2026-11-16T20:00:00Z"},
+            "spec": {"schedule": line, "template": {"jobTemplate": {}}},
+            "status": status,
+        });
+        let now = "2026-11-17T10:10:00Z".parse().unwrap();
+        Summary::of(&serde_json::from_value(cron).unwrap(), now).notes
+    }
+
+    #[test]
+    fn a_run_that_nobody_starts_is_told() {
+        let due = "a run is due since 2026-11-17T10:00:00Z and has not started; check that `prewarm controller` is running";
+        assert_eq!(notes("@hourly", &json!({"lastScheduleTime": "2026-11-17T02:00:00Z"})), [due]);
+        assert_eq!(notes("@hourly", &json!({"lastScheduleTime": "2026-11-17T10:00:00Z"})), [""; 0]);
+        let new = "no controller has looked at the cron job yet; check that `prewarm controller` is running";
+        assert_eq!(notes("@hourly", &json!(null)), [new]);
+    }
+
+    #[test]
+    fn what_keeps_runs_from_starting_is_told_once() {
+        let condition = json!({"type": "Scheduling", "status": "False", "reason": "NeverDue", "message": "never",
+            "lastTransitionTime": "2026-11-17T10:00:00Z"});
+        let status = json!({"conditions": [condition]});
+        let told = "\"0 0 31 2 *\" has no time within the next five years; check day and month";
+        assert_eq!(notes("0 0 31 2 *", &status), [told]);
+        assert_eq!(notes("@hourly", &status), ["never"]);
+    }
+}
