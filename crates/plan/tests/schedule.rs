@@ -14,7 +14,7 @@ const GOLDEN: &str = include_str!("schedule_golden/golden.tsv");
 const TIMES: usize = 6;
 
 fn at(text: &str) -> Timestamp {
-    text.parse().unwrap()
+    text.parse().expect("a time")
 }
 
 fn read(line: &str) -> Schedule {

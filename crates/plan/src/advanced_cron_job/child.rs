@@ -175,7 +175,7 @@ mod tests {
             "controller": true})
     }
 
-    fn list(status: Value) -> Child {
+    fn list(status: &Value) -> Child {
         let object = json!({"metadata": metadata(&owner()), "spec": {"images": ["a", "b"], "completionPolicy": {}},
             "status": status});
         Child::of_list(&serde_json::from_value(object).unwrap()).unwrap()
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_run_knows_its_cron_job_and_its_time() {
-        let child = list(json!(null));
+        let child = list(&json!(null));
         assert_eq!((&*child.owner, child.state), ("cron-1", State::Active));
         assert_eq!(child.scheduled_at, Some("2026-11-17T02:00:00Z".parse().unwrap()));
         assert_eq!(child.began_at, Some("2026-11-17T02:00:01Z".parse().unwrap()));
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_list_is_complete_when_every_image_is_everywhere() {
         let ended = |succeeded: i32, failed: Value| {
-            list(json!({"completionTime": "2026-11-17T02:10:00Z", "desired": 2, "completed": 2, "succeeded": succeeded,
+            list(&json!({"completionTime": "2026-11-17T02:10:00Z", "desired": 2, "completed": 2, "succeeded": succeeded,
                 "failedImageStatuses": failed}))
             .state
         };
@@ -220,7 +220,7 @@ mod tests {
             images: vec!["b".to_owned()],
         };
         assert_eq!(ended(1, json!([{"name": "b"}])), State::Failed(failure));
-        assert_eq!(list(json!({"desired": 2, "completed": 2, "succeeded": 2})).state, State::Active);
+        assert_eq!(list(&json!({"desired": 2, "completed": 2, "succeeded": 2})).state, State::Active);
     }
 
     #[test]

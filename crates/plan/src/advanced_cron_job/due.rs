@@ -47,8 +47,8 @@ pub fn latest(
     settled: Timestamp,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let since = cutoff(cron, now).map_or(settled, |cutoff| settled.max(cutoff));
-    schedule.missed(since, now).map(|missed| missed.latest)
+    let latest = schedule.missed(settled, now)?.latest;
+    cutoff(cron, now).is_none_or(|cutoff| latest > cutoff).then_some(latest)
 }
 
 /// The runs after `settled` and before `until` that do not happen, by reason. `made` of them were made all the same.

@@ -54,7 +54,7 @@ impl Hindrance {
 }
 
 /// What the condition says while nothing keeps runs from starting.
-pub fn none() -> Finding {
+pub(super) fn none() -> Finding {
     let message = "runs start when they are due".to_owned();
     Finding { type_: SCHEDULING, status: ConditionStatus::True, reason: "OnSchedule", message }
 }
@@ -77,7 +77,7 @@ pub fn condition(cron: &AdvancedCronJob) -> Option<&Condition> {
 }
 
 /// What people hear of runs that were skipped.
-pub fn skipped(runs: &super::due::Skipped, deadline: Option<i64>) -> News {
+pub(super) fn skipped(runs: &super::due::Skipped, deadline: Option<i64>) -> News {
     let why = match runs.reason {
         SkipReason::Paused => "the cron job was paused".to_owned(),
         SkipReason::Forbidden => "the run before went on, and concurrencyPolicy is Forbid".to_owned(),

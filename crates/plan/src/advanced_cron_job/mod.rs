@@ -28,8 +28,8 @@ use hindrance::Hindrance;
 use timetable::Trouble;
 
 pub mod child;
-mod due;
-mod hindrance;
+pub mod due;
+pub mod hindrance;
 mod history;
 pub mod run;
 pub mod timetable;
@@ -145,7 +145,10 @@ fn go_on(observed: &Observed<'_>, settled: Timestamp) -> Next {
     }
     // Whatever else was due can no longer start.
     let skipped = due::skipped(cron, schedule, settled, just_after(now), 0, now);
-    match timetable::next(schedule, &cron.spec.schedule, settled.max(now)) {
+    // What happens every so often is counted from the time before, not from whenever somebody looks.
+    let before = skipped.iter().map(|skipped| skipped.last).max().unwrap_or(settled);
+    let next = timetable::next(schedule, &cron.spec.schedule, before);
+    match next.or_else(|_| timetable::next(schedule, &cron.spec.schedule, before.max(now))) {
         Ok(at) => Next { skipped, wake_at: Some(at), ..Next::default() },
         Err(trouble) => Next { skipped, ..hindered(Hindrance::Schedule(trouble)) },
     }

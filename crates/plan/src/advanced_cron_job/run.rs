@@ -74,7 +74,7 @@ fn map(value: &Value) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    fn cron(template: Value) -> AdvancedCronJob {
+    fn cron(template: &Value) -> AdvancedCronJob {
         serde_json::from_value(json!({
             "metadata": {"name": "nightly", "namespace": "shop", "uid": "cron-1"},
             "spec": {"schedule": "0 2 * * *", "template": template},
@@ -92,7 +92,7 @@ mod tests {
             "metadata": {"name": "ignored", "labels": {"app": "sweep"}, "annotations": {"note": "x"}},
             "spec": {"backoffLimit": 2, "fieldOfTomorrow": true},
         });
-        let run = make(&cron(json!({"jobTemplate": template})), TemplateKind::Job, at());
+        let run = make(&cron(&json!({"jobTemplate": template})), TemplateKind::Job, at());
         let owner = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "AdvancedCronJob", "name": "nightly",
             "uid": "cron-1", "controller": true});
         let expected = json!({
@@ -111,16 +111,16 @@ mod tests {
     fn every_kind_of_template_is_made() {
         let list = json!({"spec": {"images": ["nginx"], "completionPolicy": {}}});
         let run =
-            make(&cron(json!({"imageListPullJobTemplate": list})), TemplateKind::ImageListPullJob, at());
+            make(&cron(&json!({"imageListPullJobTemplate": list})), TemplateKind::ImageListPullJob, at());
         assert_eq!((&run["kind"], &run["spec"]["images"]), (&json!("ImageListPullJob"), &json!(["nginx"])));
         let broadcast = json!({"spec": {"template": {"spec": {"containers": []}}}});
-        let run = make(&cron(json!({"broadcastJobTemplate": broadcast})), TemplateKind::BroadcastJob, at());
+        let run = make(&cron(&json!({"broadcastJobTemplate": broadcast})), TemplateKind::BroadcastJob, at());
         assert_eq!((&run["kind"], &run["metadata"]["labels"]), (&json!("BroadcastJob"), &Value::Null));
     }
 
     #[test]
     fn a_template_that_is_no_template_is_left_to_the_server() {
-        let run = make(&cron(json!({"jobTemplate": "nonsense"})), TemplateKind::Job, at());
+        let run = make(&cron(&json!({"jobTemplate": "nonsense"})), TemplateKind::Job, at());
         assert_eq!(run["spec"], Value::Null);
     }
 }

@@ -399,6 +399,19 @@ fn a_schedule_that_cannot_run_is_a_condition_and_an_event() {
     }
 }
 
+/// Kruise R90.
+#[test]
+fn what_happens_every_so_often_is_counted_from_the_last_run() {
+    let mut world = World::new(&json!({"spec": {"schedule": "@every 90m", "startingDeadlineSeconds": 60}}));
+    assert_eq!(world.decide("01:00:00").wake_at, Some(at("01:30:00")));
+    world.settle("01:30:30");
+    assert_eq!(world.status().last_schedule_time, Some(Time(at("01:30:00"))));
+    assert_eq!(world.decide("02:20:00").wake_at, Some(at("03:00:00")));
+    world.settle("05:00:00");
+    assert_eq!(world.skipped(), [(SkipReason::TooLate, 2)]);
+    assert_eq!(world.decide("05:01:00").wake_at, Some(at("06:00:00")));
+}
+
 #[test]
 fn clocks_that_are_set_back_bring_no_run_back() {
     let mut world = World::new(&json!({"spec": {"successfulJobsHistoryLimit": 0}}));

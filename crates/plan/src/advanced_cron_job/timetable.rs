@@ -54,13 +54,13 @@ mod tests {
 
     use super::*;
 
-    fn spec(fields: Value) -> AdvancedCronJobSpec {
+    fn spec(fields: &Value) -> AdvancedCronJobSpec {
         let mut spec = json!({"schedule": "0 10 * * ?", "template": {"jobTemplate": {}}});
-        json_patch::merge(&mut spec, &fields);
+        json_patch::merge(&mut spec, fields);
         serde_json::from_value(spec).unwrap()
     }
 
-    fn trouble(fields: Value) -> (&'static str, String) {
+    fn trouble(fields: &Value) -> (&'static str, String) {
         let Trouble { reason, message } = read(&spec(fields)).unwrap_err();
         (reason, message)
     }
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn the_zone_is_that_of_the_line_or_of_the_field_or_utc() {
         let morning: Timestamp = "2026-11-17T01:00:00Z".parse().unwrap();
-        let hour = |fields| read(&spec(fields)).unwrap().next(morning).unwrap().to_string();
+        let hour = |fields| read(&spec(&fields)).unwrap().next(morning).unwrap().to_string();
         assert_eq!(hour(json!({})), "2026-11-17T10:00:00Z");
         assert_eq!(hour(json!({"timeZone": "Asia/Shanghai"})), "2026-11-17T02:00:00Z");
         assert_eq!(hour(json!({"schedule": "TZ=Asia/Shanghai 0 10 * * ?"})), "2026-11-17T02:00:00Z");
@@ -79,21 +79,21 @@ mod tests {
     #[test]
     fn what_only_a_parser_can_refuse_is_told_with_its_place() {
         assert_eq!(
-            trouble(json!({"timeZone": "Mars/Olympus"})),
+            trouble(&json!({"timeZone": "Mars/Olympus"})),
             (
                 "UnknownTimeZone",
                 "there is no time zone \"Mars/Olympus\"; write one such as Europe/Berlin or UTC".to_owned()
             )
         );
         assert_eq!(
-            trouble(json!({"schedule": "0 20-10 * * *"})),
+            trouble(&json!({"schedule": "0 20-10 * * *"})),
             ("NotASchedule", "\"0 20-10 * * *\" at character 3: 20-10 begins after its end".to_owned())
         );
     }
 
     #[test]
     fn a_schedule_that_never_comes_is_told() {
-        let spec = spec(json!({"schedule": "0 0 31 2 *"}));
+        let spec = spec(&json!({"schedule": "0 0 31 2 *"}));
         let told = next(&read(&spec).unwrap(), &spec.schedule, Timestamp::UNIX_EPOCH).unwrap_err();
         assert_eq!(told.reason, "NeverDue");
     }

@@ -93,10 +93,10 @@ fn parse_range(text: &str, at: usize, kind: &Kind) -> Result<Bits, Fault> {
     if halves.next().is_some() {
         return Err(fault(format!("{text} has more than one slash")));
     }
-    let Kind { word, first: least, last: most, .. } = kind;
-    if first < *least || last > *most {
-        let article = if *word == "hour" { "an" } else { "a" };
-        return Err(fault(format!("{text} is out of range: {article} {word} is from {least} to {most}")));
+    if first < kind.first || last > kind.last {
+        let article = if kind.word == "hour" { "an" } else { "a" };
+        let Kind { word, first, last, .. } = kind;
+        return Err(fault(format!("{text} is out of range: {article} {word} is from {first} to {last}")));
     }
     if first > last {
         return Err(fault(format!("{text} begins after its end")));

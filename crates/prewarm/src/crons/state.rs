@@ -1,7 +1,8 @@
 //! A cron job in one word.
 
-use prewarm_api::kruise::AdvancedCronJob;
+use prewarm_api::kruise::{AdvancedCronJob, SkipReason};
 use prewarm_api::names::condition::{LAST_RUN_SUCCEEDED, SCHEDULING};
+use prewarm_plan::advanced_cron_job::hindrance;
 use serde::Serialize;
 
 use super::trouble;
@@ -33,8 +34,8 @@ impl State {
             return Self::Deleting;
         }
         // Both are about whether somebody wants a run now, and nothing is wrong with that.
-        let is_wanted = |reason: &str| matches!(reason, "Paused" | "Forbidden");
-        let is_hindered = trouble(cron, SCHEDULING).is_some_and(|condition| !is_wanted(&condition.reason));
+        let is_wanted = matches!(hindrance::told(cron), Some(SkipReason::Paused | SkipReason::Forbidden));
+        let is_hindered = trouble(cron, SCHEDULING).is_some() && !is_wanted;
         let Some(status) = &cron.status else {
             return if has_times { Self::New } else { Self::Stuck };
         };

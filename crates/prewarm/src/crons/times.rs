@@ -2,8 +2,8 @@
 //! run, of the last run that was skipped, or of its making.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::AdvancedCronJob;
+use prewarm_plan::advanced_cron_job::due::settled_until;
 use prewarm_plan::advanced_cron_job::timetable::{self, Trouble};
 use prewarm_plan::schedule::{Schedule, Zone};
 
@@ -25,7 +25,7 @@ impl Times {
     /// Those of a cron job, or why it has none.
     pub fn of(cron: &AdvancedCronJob, now: Timestamp) -> Result<Self, Trouble> {
         let schedule: Schedule = timetable::read(&cron.spec)?;
-        let settled = settled(cron).unwrap_or(now);
+        let settled = settled_until(cron);
         let missed = schedule.missed(settled, now);
         // What happens every so often is counted from the time before, and not from whenever somebody looks.
         let before = missed.map_or(settled, |missed| missed.latest);
@@ -33,15 +33,6 @@ impl Times {
         let overdue = missed.map(|missed| missed.latest).filter(|due| now.duration_since(*due) > GRACE);
         Ok(Self { next, overdue, zone: schedule.zone().clone() })
     }
-}
-
-/// The time up to which every run was made or counted.
-fn settled(cron: &AdvancedCronJob) -> Option<Timestamp> {
-    let status = cron.status.as_ref();
-    let begun = status.and_then(|status| status.last_schedule_time.as_ref());
-    let skipped = status.iter().flat_map(|status| &status.skipped_runs).flatten().map(|runs| &runs.last_time);
-    let times = begun.into_iter().chain(skipped).chain(&cron.metadata.creation_timestamp);
-    times.map(|Time(at)| *at).max()
 }
 
 #[cfg(test)]

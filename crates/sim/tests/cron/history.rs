@@ -51,7 +51,7 @@ async fn limits_hold_for_each_kind_of_end() {
     };
     crate::support::edit(&cluster, "base", images(json!(["registry.example/missing:1"]))).await;
     cluster.pass(10 * 60).await;
-    cluster.publish("registry.example/slow:1", std::time::Duration::from_secs(900));
+    cluster.publish("registry.example/slow:1", std::time::Duration::from_mins(15));
     crate::support::edit(&cluster, "base", images(json!(["registry.example/slow:1"]))).await;
     cluster.pass(5 * 60).await;
     assert_eq!(runs(&cluster).await.len(), 6);

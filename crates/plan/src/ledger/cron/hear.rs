@@ -17,16 +17,16 @@ impl Crons {
         let Some(uid) = object.metadata.uid.as_deref().map(Arc::<str>::from) else { return };
         let key = JobKey::of(&object.metadata);
         if let Some(other) = self.uids.get(&key).filter(|other| **other != uid) {
-            if is_newer(version(&self.crons[other].object), version(&object)) {
+            if is_newer(version(&self.entries[other].object), version(&object)) {
                 return;
             }
             self.lose_cron(&key, None);
         }
-        match self.crons.get_mut(&uid) {
+        match self.entries.get_mut(&uid) {
             Some(cron) if is_newer(version(&cron.object), version(&object)) => return,
             Some(cron) => cron.renew(object),
             None => {
-                self.crons.insert(uid.clone(), Cron::new(object));
+                self.entries.insert(uid.clone(), Cron::new(object));
                 self.uids.insert(key, uid.clone());
             }
         }
@@ -38,7 +38,7 @@ impl Crons {
         let held = self.uids.get(key).filter(|held| uid.is_none_or(|uid| *uid == ***held)).cloned();
         if let Some(held) = held {
             self.uids.remove(key);
-            self.crons.remove(&held);
+            self.entries.remove(&held);
             self.timers.set(held.clone(), None);
             // Whoever watches for its sake looks whether that is still needed.
             self.dirty.insert(held);

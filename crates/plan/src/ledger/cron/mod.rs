@@ -28,7 +28,7 @@ pub struct Crons {
     known_kinds: BTreeSet<TemplateKind>,
     /// The namespaces all of whose Jobs are known: they are watched only where a cron job makes some.
     known_jobs: BTreeSet<String>,
-    crons: BTreeMap<Arc<str>, Cron>,
+    entries: BTreeMap<Arc<str>, Cron>,
     uids: HashMap<JobKey, Arc<str>>,
     /// The runs of each cron job, by name.
     runs: HashMap<Arc<str>, BTreeMap<Arc<str>, Child>>,
@@ -96,12 +96,12 @@ impl Crons {
     }
 
     fn wake_all(&mut self) {
-        self.dirty.extend(self.crons.keys().cloned());
+        self.dirty.extend(self.entries.keys().cloned());
     }
 
     /// The namespaces whose Jobs have to be watched.
     pub fn job_namespaces(&self) -> BTreeSet<String> {
-        let crons = self.crons.values().filter(|cron| cron.kind() == Some(TemplateKind::Job));
+        let crons = self.entries.values().filter(|cron| cron.kind() == Some(TemplateKind::Job));
         crons.map(|cron| cron.key.namespace.clone()).collect()
     }
 

@@ -21,7 +21,7 @@ impl Crons {
         now: Timestamp,
         jitter: f64,
     ) {
-        let Some(cron) = self.crons.get_mut(uid) else { return };
+        let Some(cron) = self.entries.get_mut(uid) else { return };
         let tellings = std::mem::take(&mut cron.tellings);
         match outcome {
             Outcome::Written(object) => {
@@ -36,7 +36,7 @@ impl Crons {
             }
             Outcome::Refused(_) | Outcome::Failed => cron.attempts.fail(now, jitter),
         }
-        if self.crons.contains_key(uid) {
+        if self.entries.contains_key(uid) {
             self.dirty.insert(uid.clone());
         }
     }
@@ -50,19 +50,20 @@ impl Crons {
         now: Timestamp,
         jitter: f64,
     ) {
-        let run = match &outcome {
-            Outcome::Written(run) => run.clone(),
-            Outcome::Collided(run) => run.as_ref().clone().filter(|run| run.owner == *uid),
+        let words = refusal(key, &outcome);
+        let run = match outcome {
+            Outcome::Written(run) => run,
+            Outcome::Collided(run) => run.filter(|run| run.owner == *uid),
             _ => None,
         };
-        if let Some(cron) = self.crons.get_mut(uid) {
+        if let Some(cron) = self.entries.get_mut(uid) {
             cron.is_creating = false;
             self.dirty.insert(uid.clone());
             if run.is_some() {
                 cron.refusal = None;
                 cron.run_attempts.succeed();
             } else {
-                cron.refusal = refusal(key, &outcome).or_else(|| cron.refusal.take());
+                cron.refusal = words.or_else(|| cron.refusal.take());
                 cron.run_attempts.fail(now, jitter);
             }
         }
@@ -82,7 +83,7 @@ impl Crons {
         jitter: f64,
     ) {
         let is_done = matches!(outcome, Outcome::Written(_) | Outcome::Gone | Outcome::Collided(_));
-        if let Some(cron) = self.crons.get_mut(uid) {
+        if let Some(cron) = self.entries.get_mut(uid) {
             cron.deleting.remove(run);
             self.dirty.insert(uid.clone());
             if is_done {

@@ -75,7 +75,7 @@ fn carry_out(ledger: &mut Ledger, second: i64, is_taken: bool) -> Vec<String> {
 }
 
 fn held(ledger: &Ledger, uid: &Arc<str>) -> AdvancedCronJob {
-    ledger.crons.crons[uid].object.clone()
+    ledger.crons.entries[uid].object.clone()
 }
 
 fn list(mut run: Value, version: &str) -> ImageListPullJob {

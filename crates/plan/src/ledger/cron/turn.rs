@@ -27,7 +27,7 @@ impl Crons {
 
     fn pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
         self.passes += 1;
-        let Some(cron) = self.crons.get(uid).filter(|cron| self.knows_runs_of(cron)) else { return };
+        let Some(cron) = self.entries.get(uid).filter(|cron| self.knows_runs_of(cron)) else { return };
         let observed = Observed {
             cron: &cron.object,
             schedule: &cron.schedule,
@@ -38,7 +38,7 @@ impl Crons {
             now,
         };
         let decision = decide(&observed);
-        let Some(cron) = self.crons.get_mut(uid) else { return };
+        let Some(cron) = self.entries.get_mut(uid) else { return };
         let mut wake_at = decision.wake_at;
         if cron.run_attempts.is_blocked(now) {
             wake_at = earliest(wake_at, cron.run_attempts.pause_ends());

@@ -2,10 +2,9 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use prewarm_api::kruise::{ADVANCED_CRON_JOB, BroadcastJob, ImageListPullJob, TemplateKind};
-use prewarm_api::names::SCHEDULED_AT_ANNOTATION;
-use prewarm_api::names::condition::{COMPLETE, FAILED};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use prewarm_api::kruise::{BroadcastJob, ImageListPullJob};
+use prewarm_plan::advanced_cron_job::child::{self, Child, Failure};
 use serde::Serialize;
 
 use crate::show::{Tone, ago, counted, names};
@@ -68,10 +67,9 @@ impl State {
 
 /// What the kinds tell of a run, each in its own way.
 struct Told<'a> {
-    state: State,
     start: Option<&'a Time>,
     end: Option<&'a Time>,
-    why: String,
+    far: String,
 }
 
 impl Run {
@@ -81,17 +79,12 @@ impl Run {
             let far = format!("{} of {} images are on every node", status.succeeded, status.desired);
             let missing = status.failed_image_statuses.iter().flatten();
             let missing: Vec<String> = missing.filter_map(|image| image.name.clone()).collect();
-            let state = match status.completion_time {
-                None => State::Running,
-                Some(_) if status.succeeded == status.desired => State::Done,
-                Some(_) => State::Failed,
-            };
-            let why =
+            let far =
                 if missing.is_empty() { far } else { format!("{far}; not {}", names(&missing, MOST_IMAGES)) };
-            let (start, end) = (status.start_time.as_ref(), status.completion_time.as_ref());
-            Told { state, start, end, why }
+            Told { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
         });
-        Self::read(TemplateKind::ImageListPullJob, &list.metadata, told, owner, now)
+        // The sentence about a list that failed says what `far` says.
+        Self::read(Child::of_list(list)?, told, owner, now, |_| None)
     }
 
     /// A BroadcastJob, if the cron job with this UID has made it.
@@ -99,83 +92,66 @@ impl Run {
         let told = job.status.as_ref().map(|status| {
             let far = format!("{} of {} pods have ended well", status.succeeded, status.desired);
             let far = if status.failed > 0 { format!("{far}, {} failed", status.failed) } else { far };
-            let conditions = status.conditions.iter().flatten();
-            let conditions = conditions.map(|one| (&*one.type_, &*one.status, one.message.as_deref()));
-            let (state, message) = by_conditions(conditions);
-            let why = message.map_or(far.clone(), |message| format!("{far}; {message}"));
-            let (start, end) = (status.start_time.as_ref(), status.completion_time.as_ref());
-            Told { state, start, end, why }
+            Told { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
         });
-        Self::read(TemplateKind::BroadcastJob, &job.metadata, told, owner, now)
+        Self::read(Child::of_broadcast(job)?, told, owner, now, |failure| Some(failure.message))
     }
 
     /// A Job, if the cron job with this UID has made it.
     pub fn of_job(job: &Job, owner: &str, now: Timestamp) -> Option<Self> {
-        let told = job.status.as_ref().filter(|status| status.start_time.is_some()).map(|status| {
+        let status = job.status.as_ref();
+        let told = status.filter(|status| status.start_time.is_some()).map(|status| {
             let count = |pods: Option<i32>| usize::try_from(pods.unwrap_or_default()).unwrap_or_default();
             let far = format!("{} ended well", counted(count(status.succeeded), "pod"));
             let far = match count(status.failed) {
                 0 => far,
                 failed => format!("{far}, {failed} failed"),
             };
-            let conditions = status.conditions.iter().flatten();
-            let conditions = conditions.map(|one| (&*one.type_, &*one.status, one.message.as_deref()));
-            let (state, message) = by_conditions(conditions);
-            let why = message.map_or(far.clone(), |message| format!("{far}; {message}"));
-            let (start, end) = (status.start_time.as_ref(), status.completion_time.as_ref());
-            Told { state, start, end, why }
+            Told { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
         });
-        Self::read(TemplateKind::Job, &job.metadata, told, owner, now)
+        let conditions = status.iter().flat_map(|status| &status.conditions).flatten();
+        let conditions =
+            conditions.map(|one| (&*one.type_, &*one.status, one.message.as_deref().unwrap_or_default()));
+        let child = Child::of_job(&job.metadata, told.as_ref().and_then(|told| told.start), conditions)?;
+        Self::read(child, told, owner, now, |failure| Some(failure.message))
     }
 
     fn read(
-        kind: TemplateKind,
-        metadata: &ObjectMeta,
+        child: Child,
         told: Option<Told<'_>>,
         owner: &str,
         now: Timestamp,
+        say: impl FnOnce(Failure) -> Option<String>,
     ) -> Option<Self> {
-        let mut owners = metadata.owner_references.iter().flatten();
-        let controller = owners.find(|one| one.controller == Some(true))?;
-        if controller.kind != ADVANCED_CRON_JOB || controller.uid != owner {
+        if *child.owner != *owner {
             return None;
         }
+        let is_new = told.is_none();
         let told = told.unwrap_or_else(|| Told {
-            state: State::New,
             start: None,
             end: None,
-            why: "no controller has looked at it yet".to_owned(),
+            far: "no controller has looked at it yet".to_owned(),
         });
-        let annotation = metadata.annotations.as_ref().and_then(|all| all.get(SCHEDULED_AT_ANNOTATION));
+        let (state, message) = match child.state {
+            _ if is_new => (State::New, None),
+            child::State::Active => (State::Running, None),
+            child::State::Complete => (State::Done, None),
+            child::State::Failed(failure) => (State::Failed, say(failure).filter(|words| !words.is_empty())),
+        };
         let end = told.end.map_or(now, |Time(end)| *end);
         // A run that failed does not always tell when.
-        let took = told.start.filter(|_| told.end.is_some() || told.state != State::Failed);
+        let took = told.start.filter(|_| told.end.is_some() || state != State::Failed);
         Some(Self {
-            kind: kind.as_str(),
-            name: metadata.name.clone().unwrap_or_default(),
-            scheduled: annotation.and_then(|text| text.parse().ok()),
+            kind: child.kind.as_str(),
+            name: child.name.to_string(),
+            scheduled: child.scheduled_at,
             started: told.start.map(|Time(start)| *start),
             ended: told.end.map(|Time(end)| *end),
-            state: if metadata.deletion_timestamp.is_some() { State::Deleting } else { told.state },
-            why: told.why,
+            state: if child.is_terminating { State::Deleting } else { state },
+            why: message.map_or(told.far.clone(), |message| format!("{}; {message}", told.far)),
             took: took.map(|Time(start)| ago(*start, end)),
         })
     }
-}
-
-/// The state, and what is said about a failure.
-fn by_conditions<'a>(
-    conditions: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>)>,
-) -> (State, Option<&'a str>) {
-    let mut found = (State::Running, None);
-    for (type_, _, message) in conditions.filter(|(_, status, _)| *status == "True") {
-        match type_ {
-            COMPLETE => return (State::Done, None),
-            FAILED => found = (State::Failed, message.filter(|message| !message.is_empty())),
-            _ => {}
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -188,7 +164,7 @@ mod tests {
     fn object<K: DeserializeOwned>(spec: &Value, status: &Value) -> K {
         let owner = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "AdvancedCronJob", "name": "nightly",
             "uid": "cron-1", "controller": true});
-        let metadata = json!({"name": "nightly-1", "ownerReferences": [owner],
+        let metadata = json!({"name": "nightly-1", "uid": "run-1", "ownerReferences": [owner],
             "annotations": {"apps.kruise.io/scheduled-at": "2026-11-17T10:00:00+08:00"}});
         serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
     }
