@@ -14,7 +14,7 @@ struct Bench {
 }
 
 /// Each is a bench target of its name.
-const BENCHES: [Bench; 7] = [
+const BENCHES: [Bench; 8] = [
     Bench {
         name: "admission",
         package: "prewarm-api",
@@ -38,6 +38,12 @@ const BENCHES: [Bench; 7] = [
         package: "prewarm",
         shows: "how fast the controller is and what it costs; --embedded or --real for a part",
         is_real: true,
+    },
+    Bench {
+        name: "cron",
+        package: "prewarm",
+        shows: "how fast a thousand AdvancedCronJobs make their runs when all are due at once",
+        is_real: false,
     },
     Bench {
         name: "demo",

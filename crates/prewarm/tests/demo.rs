@@ -11,7 +11,7 @@ use kube::{Api, Client, Config};
 use prewarm_api::kruise::NodeImage;
 use rustix::process::{Pid, Signal, kill_process};
 
-const SCENES: [&str; 6] = ["everywhere", "list", "join", "full-disk", "wrong-tag", "private"];
+const SCENES: [&str; 7] = ["everywhere", "list", "join", "full-disk", "wrong-tag", "private", "schedule"];
 
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_prewarm"));

@@ -2,7 +2,7 @@
 
 use futures::future::{FutureExt as _, try_join_all};
 use futures::try_join;
-use prewarm_api::kruise::{FailureClass, ImageListPullJob, PullPhase};
+use prewarm_api::kruise::{FailureClass, ImageListPullJob, ImageTagStatus, PullPhase};
 use serde_json::json;
 
 use super::fault::BrokenDownload;
@@ -38,6 +38,11 @@ pub const SCENES: &[Scene] = &[
         name: "private",
         about: "a private image with its Secret",
         play: |stage| private(stage).boxed_local(),
+    },
+    Scene {
+        name: "schedule",
+        about: "a tag that moves is brought up to date on a schedule",
+        play: |stage| schedule(stage).boxed_local(),
     },
 ];
 
@@ -139,5 +144,27 @@ async fn private(stage: &mut Stage<'_>) -> Result<(), Trouble> {
     stage.pull("ledger", spec).await?;
     stage.finished("ledger", nodes, 0).await?;
     stage.end("pulled with the credentials of the Secret");
+    Ok(())
+}
+
+async fn schedule(stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    let image = stage.publish("shop/prices", "today", 2 * MIB).await?;
+    stage.title(format!("{image} on all nodes, every two seconds; --every '0 2 * * *' would be every night"));
+    let list = json!({"images": [image], "parallelism": stage.nodes(), "imagePullPolicy": "Always"});
+    stage.schedule("prices", "@every 2s", list).await?;
+    let node = stage.cluster.nodes.keys().next().cloned().unwrap_or_default();
+    let run = stage.run_after("prices", None).await?;
+    let first = stage.reported(&node, &image, |status| status.phase == PullPhase::Succeeded).await?;
+    stage.say(format!("{run} has pulled it on {} nodes", stage.nodes()));
+    stage.publish("shop/prices", "today", 3 * MIB).await?;
+    stage.say("somebody pushes today's prices once more, under the same tag");
+    let is_new = |status: &ImageTagStatus| {
+        status.phase == PullPhase::Succeeded && status.image_id.is_some() && status.image_id != first.image_id
+    };
+    stage.reported(&node, &image, is_new).await?;
+    let run = stage.run_after("prices", Some(&run)).await?;
+    stage.say(format!("{run} has brought it up to date"));
+    stage.pause_schedule("prices").await?;
+    stage.end("no job had to be written for that");
     Ok(())
 }

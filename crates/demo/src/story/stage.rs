@@ -5,9 +5,9 @@ use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, ImageTagStatus, NodeImage};
+use prewarm_api::kruise::{AdvancedCronJob, ImageListPullJob, ImagePullJob, ImageTagStatus, NodeImage};
 use prewarm_api::reference::ImageRef;
 use prewarm_image::{Image, Layer};
 use prewarm_plan::amount;
@@ -151,6 +151,41 @@ impl<'a> Stage<'a> {
             "metadata": {"name": name}, "spec": spec,
         });
         self.create::<ImageListPullJob>(job).await.map(drop)
+    }
+
+    /// Makes an AdvancedCronJob of an image list, one run at a time.
+    pub async fn schedule(&self, name: &str, line: &str, list: Value) -> Result<(), Trouble> {
+        let template = json!({"imageListPullJobTemplate": {"spec": list}});
+        let cron = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "AdvancedCronJob", "metadata": {"name": name},
+            "spec": {"schedule": line, "concurrencyPolicy": "Forbid", "template": template},
+        });
+        self.create::<AdvancedCronJob>(cron).await.map(drop)
+    }
+
+    /// Waits until a run of a schedule, another than this one, has ended well. Returns its name.
+    pub async fn run_after(&self, name: &str, before: Option<&str>) -> Result<String, Trouble> {
+        self.wait(&format!("a run of {name}"), async || {
+            let runs = self.api::<ImageListPullJob>().list(&ListParams::default()).await?.items;
+            let is_over = |run: &&ImageListPullJob| {
+                let status = run.status.as_ref();
+                status.is_some_and(|status| {
+                    status.completion_time.is_some() && status.succeeded == status.desired
+                })
+            };
+            let names = runs.iter().filter(is_over).filter_map(|run| run.metadata.name.as_deref());
+            // The names of runs end with their times.
+            let later = names.filter(|run| run.starts_with(&format!("{name}-")) && Some(*run) > before);
+            Ok(later.max().map(str::to_owned))
+        })
+        .await
+    }
+
+    /// Lets no further run of a schedule begin.
+    pub async fn pause_schedule(&self, name: &str) -> Result<(), Trouble> {
+        let patch = Patch::Merge(json!({"spec": {"paused": true}}));
+        self.api::<AdvancedCronJob>().patch(name, &PatchParams::default(), &patch).await?;
+        Ok(())
     }
 
     /// Makes the Secret of an account of the registry.

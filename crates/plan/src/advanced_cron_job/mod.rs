@@ -34,8 +34,8 @@ mod history;
 pub mod run;
 pub mod timetable;
 
-/// So many runs that go on are listed.
-const MOST_ACTIVE: usize = 10_000;
+/// So many runs that go on are listed, the latest: more would not fit into an object.
+const MOST_ACTIVE: usize = 1000;
 
 /// What a decision is made on.
 pub struct Observed<'a> {
@@ -205,8 +205,8 @@ impl<'a> Draft<'a> {
         let mut active: Vec<&Child> = observed.children.values().filter(|child| !child.is_over()).collect();
         active.sort_by_key(|child| (child.scheduled_at, child.name.clone()));
         let namespace = cron.metadata.namespace.as_deref();
-        let active: Vec<_> =
-            active.into_iter().take(MOST_ACTIVE).map(|child| child.reference(namespace)).collect();
+        let listed = active.iter().skip(active.len().saturating_sub(MOST_ACTIVE));
+        let active: Vec<_> = listed.map(|child| child.reference(namespace)).collect();
         let status = AdvancedCronJobStatus {
             type_: cron.spec.template.kind(),
             active: (!active.is_empty()).then_some(active),

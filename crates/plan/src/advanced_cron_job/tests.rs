@@ -277,6 +277,18 @@ fn under_allow_runs_go_on_beside_each_other() {
 }
 
 #[test]
+fn as_many_active_runs_are_listed_as_fit_into_an_object() {
+    let template = json!({"imageListPullJobTemplate": null, "jobTemplate": {"spec": {}}});
+    let mut world = World::new(&json!({"spec": {"schedule": "@every 1s", "template": template}}));
+    for second in 1..=1500 {
+        world.begin(at("00:00:00") + jiff::SignedDuration::from_secs(second), State::Active);
+    }
+    world.settle("00:25:00");
+    assert_eq!(world.active().len(), 1000);
+    assert_eq!(*world.active().last().unwrap(), run::name(&world.cron, at("00:25:00")));
+}
+
+#[test]
 fn an_image_list_is_replaced_unless_told_otherwise() {
     let mut world = World::new(&json!({}));
     world.settle("01:00:00");

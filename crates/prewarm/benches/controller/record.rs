@@ -54,6 +54,11 @@ impl Recorder {
         writes.iter().filter(is_made).filter(|write| write.is_taken()).count()
     }
 
+    /// How many writes there were since.
+    pub fn count(&self) -> usize {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     fn note(&self, write: Write) {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner).push(write);
     }

@@ -7,7 +7,7 @@ use anyhow::ensure;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
-use prewarm_api::kruise::BroadcastJob;
+use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob};
 use prewarm_api::permission::{CONTROLLER, Scope};
 use serde_json::{Value, json};
 
@@ -15,12 +15,14 @@ use crate::world::World;
 
 /// Rights that are used only when something goes wrong, which no test can bring about at will: an object is read again
 /// after a collision, a verdict is written after ten minutes of silence, an event is counted up when it repeats.
-const IN_TROUBLE_ONLY: [(&str, &str); 7] = [
+const IN_TROUBLE_ONLY: [(&str, &str); 9] = [
     ("nodeimages", "get"),
     ("imagepulljobs", "get"),
     ("imagelistpulljobs", "get"),
     ("broadcastjobs", "get"),
     ("pods", "get"),
+    ("advancedcronjobs", "get"),
+    ("jobs", "get"),
     ("nodeimages/status", "patch"),
     ("events", "patch"),
 ];
@@ -71,6 +73,7 @@ async fn everything_once(world: &World) -> anyhow::Result<()> {
     world.secret(&namespace, "login", "kubernetes.io/dockerconfigjson", "registry.example", "y").await?;
     rotate(world, &namespace, &image).await?;
     broadcast(world, &namespace).await?;
+    schedules(world, &namespace).await?;
     let nodes = Api::<Node>::all(world.client()?);
     nodes.delete(world.nodes[2].name(), &DeleteParams::default()).await?;
     world.until(60, "a NodeImage less", async || Ok(world.node_images().await?.len() == 3)).await
@@ -106,6 +109,31 @@ async fn broadcast(world: &World, namespace: &str) -> anyhow::Result<()> {
         })
         .await?;
     jobs.delete("pausing", &DeleteParams::background()).await?;
+    Ok(())
+}
+
+/// Runs of every kind, each of which is replaced by the next.
+async fn schedules(world: &World, namespace: &str) -> anyhow::Result<()> {
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "tool"}]}});
+    let templates = [
+        json!({"jobTemplate": {"spec": {"template": pod}}}),
+        json!({"broadcastJobTemplate": {"spec": {"template": pod, "paused": true}}}),
+        json!({"imageListPullJobTemplate": {"spec": {"images": ["registry.example/roles/web:v1"], "parallelism": 0}}}),
+    ];
+    let crons = Api::<AdvancedCronJob>::namespaced(world.client()?, namespace);
+    for (number, template) in templates.into_iter().enumerate() {
+        let name = format!("cron-{number}");
+        let spec = json!({"schedule": "@every 1s", "concurrencyPolicy": "Replace", "template": template});
+        world.create("v1beta1", "AdvancedCronJob", namespace, &name, spec).await?;
+        world
+            .until(60, "a replaced run", async || {
+                let status = crons.get(&name).await?.status.unwrap_or_default();
+                let mut conditions = status.conditions.into_iter().flatten();
+                Ok(conditions.any(|condition| condition.reason == "Replaced"))
+            })
+            .await?;
+        crons.delete(&name, &DeleteParams::background()).await?;
+    }
     Ok(())
 }
 

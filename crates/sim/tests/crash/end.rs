@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::ListParams;
-use prewarm_api::kruise::{BroadcastJob, ImagePullJob, NodeImage};
+use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImagePullJob, NodeImage};
 use prewarm_api::names::{DEFAULT_CONFIG_NAMESPACE, SECRET_REFERENCES_ANNOTATION};
 use prewarm_sim::Cluster;
+
+use crate::crons::condition;
 
 /// The state that matters.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct End {
     entries: BTreeMap<String, String>,
     copies: BTreeSet<String>,
     broadcasts: BTreeMap<String, String>,
+    crons: BTreeMap<String, String>,
+    batch_jobs: BTreeSet<String>,
     /// How many pods there are in each phase.
     pods: BTreeMap<String, usize>,
     /// How often each node was asked to pull each image.
@@ -51,6 +55,8 @@ impl End {
                 .collect(),
             entries: images.iter().flat_map(entries).collect(),
             broadcasts: broadcasts(cluster).await,
+            crons: crons(cluster).await,
+            batch_jobs: batch_jobs(cluster).await,
             pods: pods(cluster).await,
             copies: secrets.into_iter().filter_map(references).collect(),
             pulls: pulls(cluster),
@@ -75,6 +81,28 @@ async fn broadcasts(cluster: &Cluster) -> BTreeMap<String, String> {
         (job.metadata.name.unwrap_or_default(), words)
     };
     jobs.into_iter().map(in_words).collect()
+}
+
+async fn crons(cluster: &Cluster) -> BTreeMap<String, String> {
+    let crons = cluster.crons().list(&ListParams::default()).await.expect("AdvancedCronJobs").items;
+    let in_words = |cron: AdvancedCronJob| {
+        // A controller that did not replace a run itself can only say that it is gone.
+        let last_run = condition(&cron, "LastRunSucceeded").replace("Deleted", "Replaced");
+        let scheduling = condition(&cron, "Scheduling").to_owned();
+        let status = cron.status.unwrap_or_default();
+        let active: Vec<_> = status.active.into_iter().flatten().filter_map(|run| run.name).collect();
+        let words = format!(
+            "{:?}, last {:?}, active {active:?}, skipped {:?}, {scheduling}, {last_run}",
+            status.type_, status.last_schedule_time, status.skipped_runs
+        );
+        (cron.metadata.name.unwrap_or_default(), words)
+    };
+    crons.into_iter().map(in_words).collect()
+}
+
+async fn batch_jobs(cluster: &Cluster) -> BTreeSet<String> {
+    let jobs = cluster.batch_jobs().list_metadata(&ListParams::default()).await.expect("Jobs").items;
+    jobs.into_iter().filter_map(|job| job.metadata.name).collect()
 }
 
 async fn pods(cluster: &Cluster) -> BTreeMap<String, usize> {

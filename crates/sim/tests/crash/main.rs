@@ -12,10 +12,12 @@ use prewarm_embedded::faults::{Action, Cut, FaultPlan, Faults, Filter, Rates, Ru
 use prewarm_sim::{Cluster, Fall};
 
 mod broadcasts;
+mod crons;
 mod end;
 mod scenarios;
 
 use broadcasts::BROADCASTS;
+use crons::CRONS;
 use end::End;
 use scenarios::SCENARIOS;
 
@@ -49,7 +51,7 @@ impl Victim {
         match self {
             Self::Agent => SCENARIOS.iter().collect(),
             Self::Controller | Self::Leader | Self::StoppedLeader(_) => {
-                SCENARIOS.iter().chain(BROADCASTS).collect()
+                SCENARIOS.iter().chain(BROADCASTS).chain(CRONS).collect()
             }
         }
     }

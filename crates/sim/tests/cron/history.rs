@@ -4,7 +4,7 @@ use prewarm_embedded::faults::Verb;
 use serde_json::json;
 
 use crate::support::{
-    HOUR, cluster, condition, delete_run, last, reasons, runs, status, until_minute, writes_to,
+    HOUR, VERSIONS, cluster, condition, delete_run, last, reasons, runs, status, until_minute, writes_to,
 };
 
 /// Kruise R97.
@@ -40,10 +40,16 @@ async fn without_any_history_a_run_happens_once() {
 /// Kruise T104: three that ended well, two that failed and one that goes on, with room for two and one.
 #[tokio::test(start_paused = true)]
 async fn limits_hold_for_each_kind_of_end() {
+    for version in VERSIONS {
+        limits_hold(version).await;
+    }
+}
+
+async fn limits_hold(version: &str) {
     let mut cluster = cluster(1, 1).await;
     let limits = json!({"schedule": "*/5 * * * *", "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 2,
         "startingDeadlineSeconds": 360});
-    cluster.cron("v1beta1", "base", &limits).await;
+    cluster.cron(version, "base", &limits).await;
     cluster.pass(15 * 60 + 30).await;
     let images = |images: serde_json::Value| {
         let policies = json!({"images": images, "pullPolicy": {"backoffLimit": 0, "timeoutSeconds": 1000}});

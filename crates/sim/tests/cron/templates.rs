@@ -81,19 +81,21 @@ async fn a_cron_job_pulls_image_lists() {
 /// Kruise T100: the time of a run is that of the zone, and UTC where nobody names one.
 #[tokio::test(start_paused = true)]
 async fn a_schedule_is_read_in_its_zone() {
-    let cluster = cluster(0, 1).await;
-    let zones = [
-        ("plain", json!({"schedule": "30 10 * * ?"}), "2026-11-15T10:30:00Z"),
-        ("zone", json!({"schedule": "30 16 * * ?", "timeZone": "Asia/Shanghai"}), "2026-11-15T08:30:00Z"),
-        ("inside", json!({"schedule": "TZ=Asia/Shanghai 30 17 * * ?"}), "2026-11-15T09:30:00Z"),
-    ];
-    for (name, spec, _) in &zones {
-        cluster.cron("v1beta1", name, spec).await;
-    }
-    cluster.pass(3 * 3600).await;
-    for (name, _, time) in zones {
-        let cron = cluster.crons().get(name).await.unwrap();
-        assert_eq!(last(&cron), Some(time.parse().unwrap()), "{name}");
+    for version in VERSIONS {
+        let cluster = cluster(0, 1).await;
+        let zones = [
+            ("plain", json!({"schedule": "30 10 * * ?"}), "2026-11-15T10:30:00Z"),
+            ("zone", json!({"schedule": "30 16 * * ?", "timeZone": "Asia/Shanghai"}), "2026-11-15T08:30:00Z"),
+            ("inside", json!({"schedule": "TZ=Asia/Shanghai 30 17 * * ?"}), "2026-11-15T09:30:00Z"),
+        ];
+        for (name, spec, _) in &zones {
+            cluster.cron(version, name, spec).await;
+        }
+        cluster.pass(3 * 3600).await;
+        for (name, _, time) in zones {
+            let cron = cluster.crons().get(name).await.unwrap();
+            assert_eq!(last(&cron), Some(time.parse().unwrap()), "{name} in {version}");
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use prewarm_embedded::faults::{Action, Filter, ScriptedFault, Verb};
 use serde_json::json;
 
 use crate::support::{
-    HOUR, cluster, condition, edit, last, past_the_hour, reasons, runs, skipped, told, until_minute,
-    writes_to,
+    HOUR, VERSIONS, cluster, condition, edit, last, past_the_hour, reasons, runs, skipped, told,
+    until_minute, writes_to,
 };
 
 /// Kruise T106: what the server takes and no parser can read is a condition and an event.
@@ -19,12 +19,15 @@ async fn a_schedule_that_cannot_run_is_told() {
         ("nowhere", json!({"schedule": "0 * * * *", "timeZone": "Mars/Olympus"}), "UnknownTimeZone"),
         ("inside", json!({"schedule": "TZ=Mars/Olympus 0 * * * *"}), "NotASchedule"),
     ];
-    for (name, spec, reason) in table {
-        cluster.cron("v1beta1", name, &spec).await;
-        let cron = cluster.cron_within(5, name, |cron| condition(cron, "Scheduling").0 == "False").await;
-        assert_eq!(condition(&cron, "Scheduling").1, reason, "{name}");
+    for (version, (name, spec, reason)) in
+        VERSIONS.iter().flat_map(|version| table.iter().map(move |row| (version, row)))
+    {
+        let name = format!("{name}-{version}");
+        cluster.cron(version, &name, spec).await;
+        let cron = cluster.cron_within(5, &name, |cron| condition(cron, "Scheduling").0 == "False").await;
+        assert_eq!(condition(&cron, "Scheduling").1, *reason, "{name}");
         cluster.pass(5).await;
-        assert_eq!(reasons(&cluster, name).await, [reason]);
+        assert_eq!(reasons(&cluster, &name).await, [*reason]);
     }
     let before = cluster.faults.writes();
     cluster.pass(3 * HOUR).await;

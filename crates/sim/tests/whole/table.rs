@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The numbers of the cases of today's controllers (kruise 7.1, 7.2, 7.4–7.10), and of BroadcastJob (7.3, 7.12).
+/// The numbers of the cases of today's controllers (kruise 7.1, 7.2, 7.4–7.10), of BroadcastJob (7.3, 7.12), and of
+/// AdvancedCronJob (7.3, 7.11).
 fn cases() -> BTreeSet<u32> {
-    [1..=11, 15..=16, 110..=121, 20..=33, 40..=57, 60..=77, 80..=88, 90..=92, 95..=98]
+    [1..=16, 100..=109, 110..=121, 20..=33, 40..=57, 60..=77, 80..=88, 90..=92, 95..=98]
         .into_iter()
         .flatten()
         .collect()
@@ -23,7 +24,8 @@ fn rows() -> Vec<(Vec<u32>, Vec<String>)> {
         let cases = cells[1].split(',').map(|case| case.trim().trim_start_matches('T').parse().unwrap());
         let names = cells[2..].join(" ");
         let names = names.split('`').skip(1).step_by(2);
-        let names = names.filter(|name| name.contains('_') && !["plan", "real_broadcast"].contains(name));
+        let names = names
+            .filter(|name| name.contains('_') && !["plan", "real_broadcast", "real_cron"].contains(name));
         (cases.collect(), names.map(str::to_owned).collect())
     };
     section.lines().filter(|line| line.starts_with("| T")).map(row).collect()
@@ -41,7 +43,13 @@ fn sources(directory: &Path) -> String {
 #[test]
 fn every_case_is_in_the_table_of_compatibility_with_tests_that_exist() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let places = ["../plan/src", "../controller/src", "../prewarm/tests/real_broadcast"];
+    let places = [
+        "../plan/src",
+        "../plan/tests",
+        "../controller/src",
+        "../prewarm/tests/real_broadcast",
+        "../prewarm/tests/real_cron",
+    ];
     let inside: String = places.iter().map(|place| sources(&here.join(place))).collect();
     let listed: BTreeSet<u32> = rows().into_iter().flat_map(|(cases, _)| cases).collect();
     assert_eq!(listed, cases());
@@ -54,8 +62,8 @@ fn every_case_is_in_the_table_of_compatibility_with_tests_that_exist() {
             }
             let (text, name) = match name.split_once("::") {
                 Some((file, name)) => {
-                    let in_file =
-                        ["whole", "broadcast"].map(|tests| here.join(format!("tests/{tests}/{file}.rs")));
+                    let in_file = ["whole", "broadcast", "cron"]
+                        .map(|tests| here.join(format!("tests/{tests}/{file}.rs")));
                     let texts = in_file.iter().filter_map(|path| fs::read_to_string(path).ok());
                     (texts.collect(), name.to_owned())
                 }
