@@ -9,7 +9,7 @@ use prewarm_api::kruise::{NodeImage, PullPhase};
 use prewarm_api::names;
 use prewarm_clock::Clock;
 use prewarm_plan::node::worklist::Ending;
-use prewarm_process::event::{self, Happening, Reason, Tally, Teller, Writer};
+use prewarm_process::event::{self, Bounds, Happening, Reason, Tally, Teller, Writer};
 
 use crate::metrics::Metrics;
 
@@ -33,6 +33,7 @@ pub fn events(client: Client, node: &str, clock: Arc<dyn Clock>, metrics: Metric
         action: "PullImage",
         noun: "image",
         is_shared: |about| about.kind.as_deref() != Some(&NodeImage::kind(&())),
+        bounds: Bounds::ONE_OF_MANY,
     };
     let (queue, writer) = event::events(client, teller, clock, Arc::new(metrics));
     (Events { node: node.into(), uid: Arc::default(), queue }, writer)

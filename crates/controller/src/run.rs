@@ -13,7 +13,7 @@ use prewarm_api::kruise::{
 use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
 use prewarm_clock::Clock;
 use prewarm_plan::ledger::{Ledger, Passes};
-use prewarm_process::event::{Events, Teller, Writer, events};
+use prewarm_process::event::{Bounds, Events, Teller, Writer, events};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::info;
@@ -73,6 +73,7 @@ fn teller(name: &str) -> Teller {
         noun: "thing",
         // Only whoever leads tells.
         is_shared: |_| false,
+        bounds: Bounds::ALONE,
     }
 }
 

@@ -23,6 +23,7 @@ mod ledger;
 mod object;
 
 pub use happening::{Happening, Reason, Severity};
+pub use ledger::Bounds;
 pub use object::Teller;
 
 use ledger::{Ledger, Line};
@@ -72,7 +73,7 @@ pub fn events(
 ) -> (Events, Writer) {
     let (sender, queue) = mpsc::channel(MOST_WAITING);
     let events = Events { queue: sender, tally: tally.clone() };
-    let (ledger, maker) = (Ledger::default(), Maker::new(teller));
+    let (ledger, maker) = (Ledger::new(teller.bounds), Maker::new(teller));
     (events, Writer { client, clock, tally, queue, start: Instant::now(), ledger, maker })
 }
 

@@ -95,7 +95,7 @@ fn work(observed: &Observed<'_>, now: Timestamp) -> Decision {
     let create = missing_children(observed, &kept, &hash, revision);
     let is_awaited = |child: &ImagePullJob| !observed.refused.contains_key(&child.spec.image);
     let has_all_children = !create.iter().any(is_awaited);
-    let status = status::status(list, &kept, observed.refused, now);
+    let status = status::status(list, &kept, observed.refused, !delete.is_empty(), now);
     let finished = status.completion_time.as_ref();
     Decision {
         create,

@@ -28,10 +28,13 @@ pub(super) fn status(
     list: &ImageListPullJob,
     kept: &Kept<'_>,
     refused: &BTreeMap<String, String>,
+    has_doomed: bool,
     now: Timestamp,
 ) -> ImageListPullJobStatus {
     let old = list.status.clone().unwrap_or_default();
-    let tally = Tally::new(list, kept, refused);
+    let mut tally = Tally::new(list, kept, refused);
+    // A finished list deletes nothing, so that one which is still to go would stay for good.
+    tally.is_finished &= !has_doomed;
     let mut conditions = old.conditions.unwrap_or_default();
     for finding in findings(list, &tally) {
         set_condition(&mut conditions, finding, list.metadata.generation, now);

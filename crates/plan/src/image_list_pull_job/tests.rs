@@ -481,6 +481,19 @@ mod rollup {
 
     /// kruise W10
     #[test]
+    fn a_list_is_not_over_before_its_old_children_are_gone() {
+        let old = reporting(
+            named(child(&list_with(&["a"], &json!({"parallelism": 0})), "a"), "old", 0),
+            [1, 0, 0, 0],
+        );
+        let list = list(&["a"]);
+        let new = reporting(child(&list, "a"), [1, 0, 1, 0]);
+        let decision = decided(&list, &[&old, &new]);
+        assert_eq!((decision.delete.len(), status(&decision).completion_time.as_ref()), (1, None));
+        assert!(status(&decided(&list, &[&new])).completion_time.is_some());
+    }
+
+    #[test]
     fn finished_children_of_another_template_do_not_close_the_list() {
         let finished = reporting(child(&list(&["a:1"]), "a:1"), [2, 0, 2, 0]);
         let decision = decided(&list_with(&["a:1"], &json!({"parallelism": 3})), &[&finished]);

@@ -11,6 +11,7 @@
 //! If all that was gathered has the same text as the last event, that event is counted up instead. Above all lines
 //! stands one bucket of tokens, so that many objects do not make many events a second.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -18,16 +19,28 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{Happening, Reason};
 
-/// So many lines are kept. A line with nothing to tell gives way to another.
-pub const MOST_LINES: usize = 256;
 /// The first window of a line.
 pub const FIRST_WINDOW: Duration = Duration::from_secs(10);
 /// No window is longer. After one such window without a happening, a line begins anew.
 pub const LONGEST_WINDOW: Duration = Duration::from_mins(5);
-/// So many events may be written at once.
-pub const BURST: u32 = 25;
-/// After this there is one more.
-pub const REFILL: Duration = Duration::from_secs(5);
+
+/// How much a process may tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// So many lines are kept. A line with nothing to tell gives way to another.
+    pub lines: usize,
+    /// So many events may be written at once.
+    pub burst: u32,
+    /// After this there is one more.
+    pub refill: Duration,
+}
+
+impl Bounds {
+    /// One of many processes, which together must not burden the API server.
+    pub const ONE_OF_MANY: Self = Self { lines: 256, burst: 25, refill: Duration::from_secs(5) };
+    /// The only one, which speaks for the whole cluster.
+    pub const ALONE: Self = Self { lines: 4096, burst: 250, refill: Duration::from_millis(100) };
+}
 
 /// One event to write: what was gathered on one line.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +63,7 @@ type Key = ([Option<String>; 4], Reason);
 /// All lines.
 #[derive(Debug)]
 pub struct Ledger {
+    bounds: Bounds,
     lines: BTreeMap<Key, Gathered>,
     tokens: u32,
     refilled: Duration,
@@ -68,13 +82,12 @@ struct Gathered {
     written: Option<(String, String, u32)>,
 }
 
-impl Default for Ledger {
-    fn default() -> Self {
-        Self { lines: BTreeMap::new(), tokens: BURST, refilled: Duration::ZERO }
-    }
-}
-
 impl Ledger {
+    /// A ledger without any line.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, lines: BTreeMap::new(), tokens: bounds.burst, refilled: Duration::ZERO }
+    }
+
     /// Takes note of something. `false` if there is no line left for it.
     pub fn note(&mut self, happening: Happening, now: Duration) -> bool {
         let Happening { about, reason, note } = happening;
@@ -96,15 +109,17 @@ impl Ledger {
     /// When the next event may be written, if there is one to write.
     pub fn due(&self) -> Option<Duration> {
         let open_at = self.waiting().map(|(_, line)| line.open_at).min()?;
-        let token_at = if self.tokens > 0 { Duration::ZERO } else { self.refilled.saturating_add(REFILL) };
+        let token_at =
+            if self.tokens > 0 { Duration::ZERO } else { self.refilled.saturating_add(self.bounds.refill) };
         Some(open_at.max(token_at))
     }
 
-    /// Takes the next event to write, if one may be written now.
+    /// Takes the next event to write, if one may be written now. What somebody should look at comes first.
     pub fn take(&mut self, now: Duration) -> Option<Line> {
         self.refill(now);
         let open = self.waiting().filter(|(_, line)| line.open_at <= now);
-        let key = open.min_by_key(|(_, line)| line.open_at).map(|(key, _)| key.clone())?;
+        let next = open.min_by_key(|(key, line)| (Reverse(key.1.severity), line.open_at));
+        let key = next.map(|(key, _)| key.clone())?;
         self.tokens = self.tokens.checked_sub(1)?;
         let line = self.lines.get_mut(&key)?;
         let happenings = std::mem::take(&mut line.happenings);
@@ -151,7 +166,7 @@ impl Ledger {
 
     /// Forgets the line that was told the longest ago, if all are taken.
     fn make_room(&mut self) -> bool {
-        if self.lines.len() < MOST_LINES {
+        if self.lines.len() < self.bounds.lines {
             return true;
         }
         let told = self.lines.iter().filter(|(_, line)| line.happenings == 0);
@@ -160,12 +175,13 @@ impl Ledger {
     }
 
     fn refill(&mut self, now: Duration) {
-        let gained = now.saturating_sub(self.refilled).as_secs() / REFILL.as_secs();
+        let Bounds { burst, refill, .. } = self.bounds;
+        let gained = now.saturating_sub(self.refilled).as_millis() / refill.as_millis();
         let gained = u32::try_from(gained).unwrap_or(u32::MAX);
-        self.tokens = self.tokens.saturating_add(gained).min(BURST);
+        self.tokens = self.tokens.saturating_add(gained).min(burst);
         // A full bucket gains nothing while it waits.
-        let used = REFILL.saturating_mul(gained);
-        self.refilled = if self.tokens == BURST { now } else { self.refilled.saturating_add(used) };
+        let used = refill.saturating_mul(gained);
+        self.refilled = if self.tokens == burst { now } else { self.refilled.saturating_add(used) };
     }
 }
 

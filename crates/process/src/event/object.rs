@@ -8,7 +8,7 @@ use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use prewarm_api::text::cut;
 
-use super::ledger::Line;
+use super::ledger::{Bounds, Line};
 
 /// Where events on objects without a namespace are.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -35,6 +35,8 @@ pub struct Teller {
     /// Whether other processes have things to tell about this object too. Such an object hears once an hour of each
     /// reason, whoever comes first.
     pub is_shared: fn(&ObjectReference) -> bool,
+    /// How much it may tell.
+    pub bounds: Bounds,
 }
 
 /// Makes the events of one process.

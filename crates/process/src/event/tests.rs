@@ -52,6 +52,7 @@ impl World {
             action: "PullImage",
             noun: "image",
             is_shared: |about| about.kind.as_deref() != Some("NodeImage"),
+            bounds: Bounds::ONE_OF_MANY,
         };
         events(client, teller, self.clock.clone(), self.tally.clone())
     }

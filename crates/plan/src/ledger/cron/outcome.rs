@@ -82,7 +82,12 @@ impl Crons {
         now: Timestamp,
         jitter: f64,
     ) {
-        let is_done = matches!(outcome, Outcome::Written(_) | Outcome::Gone | Outcome::Collided(_));
+        let is_another = |object: &Option<Child>| object.as_ref().is_none_or(|object| object.uid != *run);
+        let is_done = match &outcome {
+            Outcome::Written(_) | Outcome::Gone => true,
+            Outcome::Collided(object) => is_another(object),
+            Outcome::Refused(_) | Outcome::Failed => false,
+        };
         if let Some(cron) = self.entries.get_mut(uid) {
             cron.deleting.remove(run);
             self.dirty.insert(uid.clone());
@@ -101,9 +106,11 @@ impl Crons {
             // It is on its way out.
             Outcome::Written(object) => self.hear_run(key, object),
             Outcome::Gone => self.lose_run(key, Some(run)),
-            // Another one has its name.
             Outcome::Collided(object) => {
-                self.lose_run(key, Some(run));
+                if is_done {
+                    // Another one has its name.
+                    self.lose_run(key, Some(run));
+                }
                 self.hear_run(key, *object);
             }
             Outcome::Refused(_) | Outcome::Failed => {}
@@ -117,9 +124,8 @@ fn refusal(key: &RunKey, outcome: &Outcome<Option<Child>>) -> Option<String> {
         Outcome::Refused(words) => words.clone(),
         Outcome::Collided(_) => "one of this name is there already, and not of this cron job".to_owned(),
         Outcome::Written(_) => "it was taken, but without its owner".to_owned(),
-        Outcome::Gone => "the API server knows no such namespace or kind".to_owned(),
-        // Nobody has said no.
-        Outcome::Failed => return None,
+        // Nobody has said no: it was there, and is gone again, or nobody knows.
+        Outcome::Gone | Outcome::Failed => return None,
     };
     Some(format!("the API server does not take {} {}: {words}", key.kind.as_str(), key.key.name))
 }

@@ -186,6 +186,20 @@ fn a_replaced_run_is_told_and_the_next_one_is_made() {
 }
 
 #[test]
+fn a_run_whose_deletion_meets_a_conflict_is_deleted_again() {
+    let mut ledger = ledger();
+    ledger.crons.hear_cron(cron("hourly", &json!({})));
+    settle(&mut ledger, 3600);
+    let commands = ledger.turn(at(7200));
+    let Some(Command::DeleteRun { cron, key, uid }) = commands.into_iter().next() else {
+        panic!("a deletion")
+    };
+    let still = ledger.crons.runs_of("hourly").values().next().cloned();
+    ledger.crons.run_deleted(&cron, &key, &uid, Outcome::Collided(Box::new(still)), at(7200), 0.0);
+    assert_eq!(turn(&mut ledger, 7201), ["delete hourly-1794877200"]);
+}
+
+#[test]
 fn a_run_of_that_name_that_belongs_to_somebody_else_is_a_refusal() {
     let mut ledger = ledger();
     ledger.crons.hear_cron(cron("hourly", &json!({})));

@@ -1,5 +1,6 @@
 use super::*;
 
+const BOUNDS: Bounds = Bounds::ONE_OF_MANY;
 const MISSING: Reason = Reason::warning("PullImageFailed").of_class("NotFound");
 
 fn seconds(seconds: u64) -> Duration {
@@ -31,13 +32,13 @@ fn write_all(ledger: &mut Ledger, now: Duration) -> Vec<Line> {
 
 #[test]
 fn an_empty_ledger_has_nothing_to_write() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     assert_eq!((ledger.due(), ledger.take(seconds(1))), (None, None));
 }
 
 #[test]
 fn the_first_happening_is_written_at_once() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     assert!(ledger.note(happening("job", "no a"), seconds(3)));
     assert_eq!(ledger.due(), Some(seconds(3)));
     assert_eq!(write_all(&mut ledger, seconds(3)), [line("job", "no a", 1)]);
@@ -46,7 +47,7 @@ fn the_first_happening_is_written_at_once() {
 
 #[test]
 fn those_that_follow_leave_together_when_the_window_ends() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     ledger.note(happening("job", "no a"), seconds(0));
     write_all(&mut ledger, seconds(0));
     for note in ["no b", "no c", "no d"] {
@@ -59,7 +60,7 @@ fn those_that_follow_leave_together_when_the_window_ends() {
 
 #[test]
 fn windows_double_to_five_minutes_and_begin_anew_after_a_quiet_time() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     let mut windows = Vec::new();
     let mut now = seconds(0);
     for _ in 0..8 {
@@ -79,7 +80,7 @@ fn windows_double_to_five_minutes_and_begin_anew_after_a_quiet_time() {
 
 #[test]
 fn the_same_text_again_counts_the_last_event_up() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     ledger.note(happening("job", "no a"), seconds(0));
     write_all(&mut ledger, seconds(0));
     ledger.note(happening("job", "no a"), seconds(1));
@@ -96,7 +97,7 @@ fn the_same_text_again_counts_the_last_event_up() {
 
 #[test]
 fn other_objects_and_other_reasons_have_lines_of_their_own() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     ledger.note(happening("job", "no a"), seconds(0));
     ledger.note(happening("other", "no a"), seconds(0));
     ledger.note(Happening { reason: MISSING.of_class("Tls"), ..happening("job", "no a") }, seconds(0));
@@ -112,20 +113,33 @@ fn other_objects_and_other_reasons_have_lines_of_their_own() {
 
 #[test]
 fn many_objects_write_no_more_than_the_bucket_holds() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     for number in 0..100 {
         ledger.note(happening(&format!("job-{number}"), "no a"), seconds(0));
     }
     assert_eq!(write_all(&mut ledger, seconds(0)).len(), 25);
-    assert_eq!(ledger.due(), Some(REFILL));
-    assert_eq!(write_all(&mut ledger, REFILL).len(), 1);
+    assert_eq!(ledger.due(), Some(BOUNDS.refill));
+    assert_eq!(write_all(&mut ledger, BOUNDS.refill).len(), 1);
     assert_eq!(write_all(&mut ledger, seconds(29)).len(), 4);
     assert_eq!(ledger.due(), Some(seconds(30)));
 }
 
 #[test]
+fn what_somebody_should_look_at_does_not_wait_behind_good_news() {
+    let mut ledger = Ledger::new(BOUNDS);
+    for number in 0..100 {
+        let reason = Reason::normal("RunScheduled");
+        let good = Happening { reason, ..happening(&format!("cron-{number}"), "made a run") };
+        ledger.note(good, seconds(0));
+    }
+    assert_eq!(write_all(&mut ledger, seconds(0)).len(), 25);
+    ledger.note(happening("job", "no a"), seconds(1));
+    assert_eq!(write_all(&mut ledger, BOUNDS.refill), [line("job", "no a", 1)]);
+}
+
+#[test]
 fn a_bucket_that_was_full_for_long_holds_no_more_than_its_burst() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     for number in 0..100 {
         ledger.note(happening(&format!("job-{number}"), "no a"), seconds(10_000));
     }
@@ -135,20 +149,20 @@ fn a_bucket_that_was_full_for_long_holds_no_more_than_its_burst() {
 
 #[test]
 fn no_more_lines_are_kept_than_the_bound_and_told_ones_give_way() {
-    let mut ledger = Ledger::default();
-    for number in 0..MOST_LINES {
+    let mut ledger = Ledger::new(BOUNDS);
+    for number in 0..BOUNDS.lines {
         assert!(ledger.note(happening(&format!("job-{number:03}"), "no a"), seconds(0)));
     }
     assert!(!ledger.note(happening("one more", "no a"), seconds(0)));
     assert!(ledger.note(happening("job-000", "no b"), seconds(0)));
     write_all(&mut ledger, seconds(0));
     assert!(ledger.note(happening("one more", "no a"), seconds(0)));
-    assert_eq!(ledger.lines.len(), MOST_LINES);
+    assert_eq!(ledger.lines.len(), BOUNDS.lines);
 }
 
 #[test]
 fn what_could_not_be_written_is_told_later_with_what_followed() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     ledger.note(happening("job", "no a"), seconds(0));
     let line_a = ledger.take(seconds(0)).unwrap();
     ledger.give_back(&line_a, Some(seconds(10)), seconds(1));
@@ -159,7 +173,7 @@ fn what_could_not_be_written_is_told_later_with_what_followed() {
 
 #[test]
 fn a_series_whose_event_is_gone_becomes_another_event_at_once() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     ledger.note(happening("job", "no a"), seconds(0));
     write_all(&mut ledger, seconds(0));
     ledger.note(happening("job", "no a"), seconds(1));
@@ -171,7 +185,7 @@ fn a_series_whose_event_is_gone_becomes_another_event_at_once() {
 
 #[test]
 fn a_stopping_process_waits_for_no_window() {
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(BOUNDS);
     ledger.note(happening("job", "no a"), seconds(5));
     write_all(&mut ledger, seconds(5));
     ledger.note(happening("job", "no b"), seconds(6));
