@@ -142,7 +142,8 @@ proptest! {
         if let Some(status) = decision.status {
             prop_assert!(status.active <= status.desired);
             prop_assert!(status.succeeded <= status.completed && status.completed <= status.desired);
-            prop_assert_eq!(status.completion_time.is_some(), status.completed == status.desired);
+            let is_over = status.completed == status.desired && decision.delete.is_empty();
+            prop_assert_eq!(status.completion_time.is_some(), is_over);
             prop_assert!(status.completion_time.is_none() || decision.create.is_empty());
         }
     }

@@ -36,7 +36,7 @@ const AT_ONCE: usize = 16;
 const BEGINNING: &str = "2026-11-17T07:59:30Z";
 const DUE: &str = "2026-11-17T08:00:00Z";
 /// What takes longer has failed.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// So long nobody may write before everything that belongs to the runs counts as written.
 const QUIET: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(5);
