@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt as _};
 use prewarm_api::kruise::AdvancedCronJob;
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
@@ -85,8 +85,11 @@ async fn measure() -> anyhow::Result<ExitCode> {
 
 /// A node, so that image lists do not end at once, and the cron jobs.
 async fn make_objects(client: Client) -> anyhow::Result<()> {
-    let node: Node = serde_json::from_value(json!({"metadata": {"name": "node-1"}}))?;
-    Api::all(client.clone()).create(&PostParams::default(), &node).await.context("making the Node")?;
+    let nodes: Api<Node> = Api::all(client.clone());
+    let node = serde_json::from_value(json!({"metadata": {"name": "node-1"}}))?;
+    nodes.create(&PostParams::default(), &node).await.context("making the Node")?;
+    let ready = Patch::Merge(json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}));
+    nodes.patch_status("node-1", &PatchParams::default(), &ready).await.context("the Node's status")?;
     let api: Api<AdvancedCronJob> = Api::default_namespaced(client);
     let made = (0..CRONS).map(async |number| {
         let cron: AdvancedCronJob = serde_json::from_value(cron(number))?;
