@@ -114,7 +114,9 @@ fn field(first: u8, last: u8) -> impl Strategy<Value = String> {
 }
 
 fn line() -> impl Strategy<Value = String> {
-    const ZONES: [&str; 4] = ["", "TZ=America/New_York ", "TZ=Australia/Lord_Howe ", "TZ=Africa/Cairo "];
+    // Where clocks skip midnight or half an hour, the Go library passes over times that match, and takes some that do
+    // not. The golden file says which.
+    const ZONES: [&str; 4] = ["", "TZ=America/New_York ", "TZ=Asia/Kathmandu ", "TZ=Europe/Dublin "];
     let fields = (field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6));
     (proptest::sample::select(&ZONES[..]), fields).prop_map(|(zone, (minute, hour, day, month, week))| {
         format!("{zone}{minute} {hour} {day} {month} {week}")
@@ -122,7 +124,8 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Walking from one time to the next finds exactly those minutes that match, for three days.
+    /// Walking from one time to the next finds exactly those minutes that match, for three days, where clocks move by
+    /// whole hours and days begin at midnight.
     #[test]
     fn walking_equals_filtering_every_minute(line in line(), start in 1_767_225_600_i64..1_830_297_600) {
         let schedule = read(&line);
