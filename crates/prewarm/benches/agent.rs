@@ -165,6 +165,7 @@ async fn batches(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
             }
         }
         ratios.push(agent / by_hand);
+        eprintln!("50 images, pair {} of {BATCHES}: agent {agent:.3} s, by hand {by_hand:.3} s", round + 1);
     }
     #[expect(clippy::cast_precision_loss, reason = "a handful of writes")]
     figures.add("status writes for 50 tiny images in one spec, most", writes as f64, "", Bar::AtMost(8.0));
@@ -204,6 +205,7 @@ async fn large(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
             }
         }
         ratios.push(agent / by_hand);
+        eprintln!("300 MB, pair {} of {PAIRS}: agent {agent:.3} s, by hand {by_hand:.3} s", round + 1);
     }
     figures.add("300 MB in three layers, agent / by hand, median", median(ratios), "×", Bar::AtMost(1.05));
     Ok(())
