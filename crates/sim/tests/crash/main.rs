@@ -89,12 +89,12 @@ async fn play_on(options: Options, scenario: &Scenario, victim: Victim, faults: 
     };
     let before = writes(&cluster);
     tokio::time::sleep(IDLE).await;
+    let later = End::of(&cluster).await;
+    let name = scenario.name;
     assert_eq!(
         writes(&cluster),
         before,
-        "{}: an idle cluster writes: {:#?}",
-        scenario.name,
-        cluster.faults.journal()
+        "{name}: an idle cluster writes: it was {end:#?}, now it is {later:#?}"
     );
     (end, faults.writes())
 }

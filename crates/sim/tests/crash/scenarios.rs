@@ -183,6 +183,8 @@ async fn node_leaves(cluster: &mut Cluster) {
 
 async fn stops_matching(cluster: &mut Cluster) {
     label(cluster, "node-1", "gpu").await;
+    // Until the controller has heard it, also with watches that break: a job that selects no node is over.
+    cluster.pass(120).await;
     let selector = json!({"matchLabels": {"pool": "gpu"}});
     cluster.pull("warm", json!({"image": "app:1", "parallelism": 1, "selector": selector})).await;
     active(cluster, "warm", 1).await;
