@@ -1,13 +1,15 @@
 //! Stories of AdvancedCronJobs. Their times are few and soon, so that nothing is due when the cluster is watched for writes.
 
+use std::time::Duration;
+
 use futures::FutureExt as _;
 use kube::api::{Patch, PatchParams};
-use prewarm_api::kruise::{AdvancedCronJob, NodeImage};
+use prewarm_api::kruise::AdvancedCronJob;
 use prewarm_sim::Cluster;
 use serde_json::{Value, json};
 
 use crate::Scenario;
-use crate::scenarios::{PATIENCE, scenarios};
+use crate::scenarios::{PATIENCE, no_entries, scenarios};
 
 /// Once, two minutes after the beginning.
 const ONCE: &str = "2 8 15 11 *";
@@ -38,7 +40,17 @@ async fn replaced(cluster: &mut Cluster) {
     cluster.cron("v1beta1", "base", &json!({"schedule": TWICE, "template": hanging()})).await;
     runs(cluster, 2).await;
     // Until the jobs of the one list are gone and those of the other are there, also with watches that break.
-    cluster.pass(120).await;
+    cluster
+        .within(Duration::from_secs(PATIENCE), "the jobs of the second list alone", async || {
+            let lists = cluster.lists().list(&<_>::default()).await.expect("lists").items;
+            let jobs = cluster.jobs().list(&<_>::default()).await.expect("jobs").items;
+            let desired_of_lists =
+                lists.iter().map(|list| list.status.as_ref().map_or(0, |status| status.desired));
+            let desired_of_jobs =
+                jobs.iter().map(|job| job.status.as_ref().map_or(0, |status| status.desired));
+            desired_of_lists.eq([1]) && desired_of_jobs.eq([1])
+        })
+        .await;
 }
 
 async fn forbidden(cluster: &mut Cluster) {
@@ -72,8 +84,7 @@ async fn unkept(cluster: &mut Cluster) {
     cluster.cron("v1beta1", "base", &limits).await;
     ended(cluster, "Complete").await;
     // What the run has asked of nodes goes last, and with watches that break it is heard late.
-    let is_empty = |image: Option<&NodeImage>| image.is_some_and(|image| image.spec.images.is_empty());
-    cluster.node_image_within(PATIENCE, "node-1", is_empty).await;
+    no_entries(cluster).await;
 }
 
 async fn jobs(cluster: &mut Cluster) {

@@ -293,7 +293,7 @@ async fn job_gone(cluster: &Cluster, name: &str) {
         .await;
 }
 
-async fn no_entries(cluster: &Cluster) {
+pub async fn no_entries(cluster: &Cluster) {
     for node in cluster.nodes.keys() {
         cluster
             .node_image_within(PATIENCE, node, |image| {
