@@ -46,7 +46,7 @@ scenarios! { SCENARIOS:
     "an image that a node loses", 1, [("app:1", 500)], lost_image;
     "a node that joins", 1, [("app:1", 500)], node_joins;
     "a node that leaves", 2, [("app:1", 30_000)], node_leaves;
-    "a node that stops matching", 2, [("app:1", 120_000)], stops_matching;
+    "a node that stops matching", 2, [("app:1", 240_000)], stops_matching;
     "nodes by their pods", 2, [("app:1", 500)], by_pods;
     "a list of images", 2, [("one:1", 200), ("two:1", 300), ("three:1", 400)], list;
     "a list that changes", 2, [("one:1", 200), ("two:1", 300), ("three:1", 400)], list_changes;
@@ -184,7 +184,7 @@ async fn node_leaves(cluster: &mut Cluster) {
 async fn stops_matching(cluster: &mut Cluster) {
     label(cluster, "node-1", "gpu").await;
     // Until the controller has heard it, also with watches that break: a job that selects no node is over.
-    cluster.pass(120).await;
+    cluster.pass(60).await;
     let selector = json!({"matchLabels": {"pool": "gpu"}});
     cluster.pull("warm", json!({"image": "app:1", "parallelism": 1, "selector": selector})).await;
     active(cluster, "warm", 1).await;
