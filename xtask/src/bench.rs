@@ -76,7 +76,7 @@ pub fn run(name: &str, flags: &[&str]) -> Result<()> {
     let program = shipped::build()?;
     let status = crate::cargo::cargo()
         .env(shipped::PROGRAM_VARIABLE, program)
-        .args(["bench", "--quiet", "--package", bench.package, "--bench", bench.name])
+        .args(["bench", "--quiet", "--locked", "--package", bench.package, "--bench", bench.name])
         .arg("--")
         .args(flags)
         .status()

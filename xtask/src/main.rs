@@ -3,7 +3,6 @@
 mod bench;
 mod cargo;
 mod duration;
-mod generate;
 mod shipped;
 mod test;
 mod tools;
@@ -15,23 +14,31 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  test           all that CI runs: format, clippy, generated files, tests, the real cluster
-  test --fast    the same without the real cluster
-  gen            writes the generated files: deploy/crds
-  check          fails if a generated file is out of date
-  bench <name>   measures, prints one JSON line per figure and fails if a bar is missed:
-                 admission, agent, controller, embedded
-  tools          builds the programs of the real cluster into a per-user cache, once
+  test                 all that CI runs: format, clippy, generated files, tests, the real cluster
+  test --fast          while writing: without the real cluster, a few of the long stories only, and if something has
+                       changed, only the suites that depend on it
+  test --changed       before a commit: the suites that depend on what changed since the last commit on main
+  test --repeat N      builds once, then runs all suites N times with other seeds, each fifth time beside a busy
+                       machine, and prints what failed how often; counts add up from call to call
+       --only NAME     with any of these: only the suites whose name has NAME in it
+  gen                  writes the generated files: deploy/crds, policies, roles, manifests
+  check                fails if a generated file is out of date
+  bench <name>         measures the program as it is shipped, prints one JSON line per figure and fails if a bar is
+                       missed; without a name it lists what there is
+  tools                builds the programs of the real cluster into a per-user cache, once
 ";
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["test"] => return test::run(test::Scope::Everything),
-        ["test", "--fast"] => return test::run(test::Scope::WithoutRealCluster),
-        ["gen"] => generate::write(root()),
-        ["check"] => generate::check(root()),
+        ["test", flags @ ..] => match test::Options::read(flags).and_then(|options| test::run(&options)) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
+        ["gen"] => generate("write"),
+        ["check"] => generate("check"),
+        ["bench"] => bench::run("", &[]),
         ["bench", name, flags @ ..] => bench::run(name, flags),
         ["tools"] => tools::run(),
         _ => {
@@ -46,6 +53,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The generated files are made by a program of their own, which knows the API types.
+fn generate(verb: &str) -> anyhow::Result<()> {
+    cargo::run(&["run", "--quiet", "--locked", "--package", "prewarm-generate", "--", verb])
 }
 
 /// The top of the tree.

@@ -1,52 +1,179 @@
-//! `cargo xtask test`: all that CI runs, one step after the other.
+//! `cargo xtask test`: all that CI runs.
 //!
-//! A failed step does not hide the next one. At the very end stands one plain line with the sums.
+//! A whole run has two lanes: real suites mostly wait, and the others compute. A failed step does not hide the next one. At
+//! the very end stands one plain line with the sums.
+//!
+//! ```text
+//!          ┌─ build ─ clippy ─┬─┬─ tests ─ examples ─┬─ tables, N passed, N failed
+//! format ──┴─ tools ──────────┘ └─ real cluster ─────┘
+//! ```
 
-mod binary;
+mod bars;
+mod changed;
+mod lane;
+mod options;
 mod real;
+mod record;
 mod report;
+mod selection;
+mod suite;
 mod tally;
+mod timing;
 
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
+use prewarm_bed::{cgroups, enter};
 
-use binary::Binary;
+pub use options::Options;
+
+use crate::cargo::{self, cargo};
+use bars::Bars;
+use lane::Conditions;
+use options::Scope;
+use record::{Record, Round};
 use report::Report;
+use selection::Selection;
+use suite::{Build, Suite};
 use tally::Tally;
 
-/// How much is tested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    Everything,
-    /// For the minute before a commit, and for machines without Go or root.
-    WithoutRealCluster,
-}
+/// So many ordinary suites run at once: some wait for clocks or terminals while others compute.
+const AT_ONCE: usize = 2;
+/// So many real suites run at once. They mostly wait, and each bed has files in memory.
+const BEDS: usize = 3;
+/// One in so many repeated rounds is beside a busy machine.
+const BUSY_EVERY: u32 = 5;
+/// Tells the crash tests to play only some of their stories.
+const FAST_VARIABLE: &str = "PREWARM_FAST";
+/// What a fast run leaves out: the simulated year.
+const NOT_FAST: &[&str] = &["year::"];
 
-pub fn run(scope: Scope) -> ExitCode {
-    let mut report = Report::default();
-    report.check("format", || cargo(&["fmt", "--all", "--check"]));
-    report.check("clippy", || {
-        cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])
-    });
-    report.check("generated files", || crate::generate::check(crate::root()));
-    let mut binaries = Vec::new();
-    report.check("build", || {
-        binaries = binary::build_all()?;
-        Ok(())
-    });
-    let (real, ordinary): (Vec<Binary>, Vec<Binary>) = binaries.into_iter().partition(Binary::is_real);
-    report.tests("tests", || ordinary.iter().map(Binary::run_quietly).sum());
-    report.tests("examples in the documentation", run_documentation);
-    if scope == Scope::Everything {
-        report.tests("real cluster", || real::run(&real));
+pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let record = Mutex::new(Record::load()?);
+    let selection = Selection::of(options)?;
+    let is_whole = *options == Options::default();
+    let report = Report::begin(if is_whole { Bars::usual() } else { Bars::default() });
+    report.check("format", || cargo::run(&["fmt", "--all", "--check"]));
+    match options.repeat {
+        Some(times) => repeat(&report, &record, &selection, times),
+        None => once(&report, &record, &selection, options),
     }
-    report.close()
+    Ok(report.close())
 }
 
-fn run_documentation() -> anyhow::Result<Tally> {
-    let output =
-        crate::cargo::cargo().args(["test", "--quiet", "--workspace", "--doc"]).output().context("cargo")?;
+/// Everything that is asked for, once.
+fn once(report: &Report, record: &Mutex<Record>, selection: &Selection, options: &Options) {
+    let run = Run { report, record, round: Round { seed: 0, is_busy: false } };
+    let is_fast = options.scope == Scope::Fast;
+    let build = if is_fast { Build::Fast } else { Build::Whole };
+    let Some(((real, ordinary), bed)) = prepare(report, selection, build) else { return };
+    thread::scope(|scope| {
+        if let Some(bed) = bed {
+            scope.spawn(move || run.real(&real, bed));
+        }
+        if is_fast {
+            run.fast(&ordinary);
+        } else {
+            run.ordinary(&ordinary);
+        }
+        if options.only.is_none() {
+            report.tests("examples in the documentation", || run_documentation(build));
+        }
+    });
+}
+
+/// Runs the suites again and again with other seeds, and says what failed how often.
+fn repeat(report: &Report, record: &Mutex<Record>, selection: &Selection, times: u32) {
+    let Some(((real, ordinary), bed)) = prepare(report, selection, Build::Whole) else { return };
+    for number in 1..=times {
+        let seed = record.lock().unwrap_or_else(PoisonError::into_inner).next_seed();
+        let round = Round { seed, is_busy: number % BUSY_EVERY == 0 };
+        println!("round {number} of {times}: {round}");
+        let run = Run { report, record, round };
+        lane::beside_a_busy_machine(round.is_busy, || {
+            thread::scope(|scope| {
+                if let Some(bed) = &bed {
+                    scope.spawn(|| run.real(&real, bed.clone()));
+                }
+                run.ordinary(&ordinary);
+            });
+        });
+    }
+    println!("\nof all runs so far\n{}", record.lock().unwrap_or_else(PoisonError::into_inner).to_table());
+}
+
+/// Real suites and the others.
+type Suites = (Vec<Suite>, Vec<Suite>);
+/// Why there can be no bed, if there cannot.
+type Bed = Option<String>;
+
+/// Builds the suites and the programs that the real ones need. There is nothing to run if the suites cannot be built, and
+/// nothing real without its programs.
+fn prepare(report: &Report, selection: &Selection, kind: Build) -> Option<(Suites, Option<Bed>)> {
+    let is_real = kind == Build::Whole;
+    let programs = || report.check("tools", real::obstacle);
+    thread::scope(|scope| {
+        // The first time they take as long as the suites; some of the suites alone may not need them.
+        let early = (is_real && !selection.is_named()).then(|| scope.spawn(programs));
+        let built = report.check("build", || selection.check(suite::build(kind)?))?;
+        report.check("clippy", || {
+            ensure!(built.lints.is_empty(), "{}", built.lints.concat());
+            Ok(())
+        });
+        let suites = selection.name_rest(built.suites);
+        let (real, ordinary): Suites = suites.into_iter().partition(Suite::is_real);
+        let bed = match early {
+            Some(early) => early.join().expect("the builder of programs does not panic"),
+            None if is_real && !real.is_empty() => programs(),
+            None => None,
+        };
+        Some(((real, ordinary), bed))
+    })
+}
+
+/// One run of suites.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    report: &'a Report,
+    record: &'a Mutex<Record>,
+    round: Round,
+}
+
+impl Run<'_> {
+    fn ordinary(self, suites: &[Suite]) {
+        self.tests("tests", suites, AT_ONCE, &Conditions::default());
+    }
+
+    fn fast(self, suites: &[Suite]) {
+        let left_out = NOT_FAST.join(", ");
+        println!("   left out: the real cluster, {left_out}, and most stories of sim/tests/crash");
+        let variables = vec![(FAST_VARIABLE, "1".to_owned())];
+        self.tests("tests", suites, AT_ONCE, &Conditions { variables, left_out: NOT_FAST });
+    }
+
+    fn real(self, suites: &[Suite], bed: Bed) {
+        if let Some(reason) = bed.filter(|_| !suites.is_empty()) {
+            return self.report.tests("real cluster", || real::skip(suites, &reason));
+        }
+        self.tests("real cluster", suites, BEDS, &Conditions::default());
+        // Each bed removes its own; one that was killed could not.
+        cgroups::sweep_stale(enter::NAME_PREFIX);
+    }
+
+    fn tests(self, title: &str, suites: &[Suite], at_once: usize, conditions: &Conditions) {
+        if !suites.is_empty() {
+            self.report.tests(title, || lane::run(self, suites, at_once, conditions));
+        }
+    }
+}
+
+fn run_documentation(build: Build) -> anyhow::Result<Tally> {
+    let mut command = cargo();
+    suite::with_clippy(&mut command).args(["test", "--quiet", "--locked", "--workspace", "--doc"]);
+    command.args(["--profile", build.profile()]);
+    let output = command.output().context("starting cargo")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let tally = Tally::of_output(&text);
     if !output.status.success() {
@@ -54,12 +181,4 @@ fn run_documentation() -> anyhow::Result<Tally> {
         ensure!(tally.failed > 0, "cargo test --doc: {}", output.status);
     }
     Ok(tally)
-}
-
-fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
-    let status = crate::cargo::cargo().args(arguments).status().context("starting cargo")?;
-    if !status.success() {
-        bail!("cargo {}: {status}", arguments[0]);
-    }
-    Ok(())
 }

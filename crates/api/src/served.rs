@@ -1,6 +1,6 @@
 //! The kinds that Prewarm serves, each with its compiled schema and rules.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -19,8 +19,10 @@ pub struct Served {
     pub versions: Vec<String>,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
+    /// The schema of its definition, the same in every version.
+    pub source: Value,
     /// What its objects look like, in every version.
-    pub schema: Schema,
+    pub schema: Arc<Schema>,
     /// What a schema cannot say about them.
     pub rules: Vec<Rule>,
 }
@@ -53,7 +55,8 @@ fn served(
         kind: spec.names.kind.clone(),
         versions: spec.versions.iter().map(|version| version.name.clone()).collect(),
         namespaced: spec.scope == "Namespaced",
-        schema: Schema::compile(&schema).expect("our own schemas compile"),
+        schema: Arc::new(Schema::compile(&schema).expect("our own schemas compile")),
+        source: schema,
         rules: rule::of(&spec.names.kind),
     }
 }

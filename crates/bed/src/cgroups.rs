@@ -69,15 +69,19 @@ pub fn directories(root: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> 
         .collect()
 }
 
-/// Removes a directory and those below it. The files in a cgroup directory are the kernel's and vanish with it.
+/// Removes a directory and those below it, unless somebody else has: a bed that starts sweeps what it takes for stale. The
+/// files in a cgroup directory are the kernel's and vanish with it.
 fn remove_tree(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            remove_tree(&path)?;
+    let remove = || {
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                remove_tree(&path)?;
+            }
         }
-    }
-    fs::remove_dir(directory)
+        fs::remove_dir(directory)
+    };
+    remove().or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 #[cfg(test)]
@@ -102,6 +106,12 @@ mod tests {
         let mut found = directories(root.path(), |name| name == "prewarm-1");
         found.sort();
         assert_eq!(found, [root.path().join("memory/prewarm-1"), root.path().join("prewarm-1")]);
+    }
+
+    #[test]
+    fn a_tree_that_somebody_else_has_removed_is_gone() {
+        let root = tempfile::tempdir().unwrap();
+        remove_tree(&root.path().join("bed")).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// What a server takes and keeps. The defaults are those of a real server with etcd.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bytes of a request's body.
     pub max_body_bytes: usize,

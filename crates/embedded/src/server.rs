@@ -40,6 +40,13 @@ impl Server {
         server
     }
 
+    /// Another server that begins as this one is now: for simulations, which would make the same thing thousands of times.
+    #[must_use]
+    pub fn copy(&self, clock: Arc<dyn Clock>) -> Self {
+        let state = Arc::new(Mutex::new(self.lock().copy()));
+        Self { state, clock, max_body_bytes: self.max_body_bytes }
+    }
+
     /// Stores an object without a request: definitions and whatever a cluster should start with.
     pub fn install(&self, object: &Value) -> Result<(), Refusal> {
         dispatch::install(self, object)
@@ -71,6 +78,11 @@ impl Server {
     /// How many times an object was written as text: once per change, however many watch it.
     pub fn serialised_objects(&self) -> u64 {
         self.lock().serialised
+    }
+
+    /// Grows with every write, so that whoever waits for something need not look while nothing changes.
+    pub fn revision(&self) -> u64 {
+        self.lock().revision()
     }
 
     /// Everything the server holds.

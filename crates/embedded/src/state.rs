@@ -58,6 +58,22 @@ impl State {
         state
     }
 
+    /// Another server's memory with the same contents, which nobody watches.
+    pub fn copy(&self) -> Self {
+        Self {
+            options: self.options.clone(),
+            resources: self.resources.clone(),
+            revision: self.revision,
+            progress: Arc::new(AtomicU64::new(self.revision)),
+            shelves: self.shelves.map(Shelf::copy),
+            owned: self.owned.clone(),
+            // What makes up names and UIDs cannot be copied; this one makes others, and the same ones for every copy.
+            random: StdRng::seed_from_u64(self.options.seed.wrapping_add(self.revision)),
+            documents: self.documents.clone(),
+            serialised: self.serialised,
+        }
+    }
+
     /// Serves a kind from now on; objects that are already there stay.
     pub fn add_resource(&mut self, resource: Resource) {
         if self.shelves.find(&resource.group, &resource.plural).is_none() {

@@ -40,6 +40,12 @@ impl Shelf {
         }
     }
 
+    /// The same objects and their history, which nobody watches.
+    pub fn copy(&self) -> Self {
+        let Self { objects, history, watchers } = self;
+        Self { objects: objects.clone(), history: history.clone(), watchers: watchers.copy() }
+    }
+
     /// An object by its name.
     pub fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
         self.objects.get(key)

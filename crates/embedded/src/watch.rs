@@ -189,13 +189,14 @@ impl WatchStream {
         Some(change.line(kind, &self.api_version, &self.kind))
     }
 
+    /// Written as text: in simulated months, bookmarks are most of what is sent.
     fn bookmark(&self, revision: u64, ends_initial: bool) -> Bytes {
-        let mut metadata = json!({ "resourceVersion": revision.to_string() });
-        if ends_initial {
-            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
-        }
-        let object = json!({ "kind": self.kind, "apiVersion": self.api_version, "metadata": metadata });
-        format!("{}\n", json!({ "type": "BOOKMARK", "object": object })).into()
+        let (kind, api_version) = (json!(self.kind), json!(self.api_version));
+        let annotations =
+            if ends_initial { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
+        let metadata = format!(r#"{{"resourceVersion":"{revision}"{annotations}}}"#);
+        let object = format!(r#"{{"kind":{kind},"apiVersion":{api_version},"metadata":{metadata}}}"#);
+        format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into()
     }
 }
 

@@ -114,7 +114,7 @@ async fn what_goes_wrong_goes_wrong_for_clients_on_the_socket_too() {
 }
 
 #[tokio::test]
-async fn stopping_ends_watches_in_order_and_within_a_second() {
+async fn stopping_ends_watches_in_order_and_waits_for_nobody() {
     let (server, serving) = serve().await;
     let maps = Api::<ConfigMap>::default_namespaced(client(&serving.kubeconfig()).await);
     let mut events = maps.watch(&WatchParams::default(), "0").await.unwrap().boxed();
@@ -129,6 +129,7 @@ async fn stopping_ends_watches_in_order_and_within_a_second() {
     let start = Instant::now();
     let (end, ()) = tokio::join!(events.try_next(), serving.stop());
     assert!(end.unwrap().is_none(), "the watch ends without an error");
-    assert!(start.elapsed() < Duration::from_secs(1));
+    // By itself the watch would go on for forty minutes.
+    assert!(start.elapsed() < Duration::from_mins(1), "it took {:?}", start.elapsed());
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }

@@ -4,9 +4,9 @@
 //! one kind. The server's history is short, so watches resume too late and start over. When faults and writers stop,
 //! all of them must end where the server is, and then nothing writes.
 //!
-//! A failing seed is printed. `PREWARM_SIMULATION_SEED=3 cargo test -p prewarm-embedded --test simulation` runs it
-//! alone, and `PREWARM_SIMULATION_SEEDS=100` runs that many. Server, faults and writers repeat exactly; `kube-runtime` has some randomness of its own (jitter, the order
-//! of its hash maps), so only invariants are asserted, and a rare failure may need a few runs to come back.
+//! A failing seed is printed. `PREWARM_SEED=3 PREWARM_SEEDS=1 cargo test -p prewarm-embedded --test simulation` runs
+//! it alone. Server, faults and writers repeat exactly; `kube-runtime` has some randomness of its own (jitter, the order of
+//! its hash maps), so only invariants are asserted, and a rare failure may need a few runs to come back.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -46,14 +46,11 @@ const DAY: Duration = Duration::from_hours(24);
 
 #[test]
 fn watchers_and_a_controller_end_where_the_server_is_after_days_of_faults() {
-    let seeds = match (number("PREWARM_SIMULATION_SEED"), number("PREWARM_SIMULATION_SEEDS")) {
-        (Some(seed), _) => vec![seed],
-        (None, count) => (0..count.unwrap_or(SEEDS)).collect(),
-    };
+    let seeds: Vec<u64> = prewarm_seed::several(SEEDS).collect();
     let mut happened = BTreeMap::new();
     for seed in &seeds {
         let real = std::time::Instant::now();
-        println!("seed {seed}: PREWARM_SIMULATION_SEED={seed} repeats it");
+        println!("seed {seed}: PREWARM_SEED={seed} PREWARM_SEEDS=1 repeats it");
         for (what, times) in paused(simulate(*seed)) {
             *happened.entry(what).or_insert(0) += times;
         }
@@ -78,12 +75,6 @@ fn watchers_and_a_controller_end_where_the_server_is_after_days_of_faults() {
             assert!(happened.contains_key(what), "{what} never happened");
         }
     }
-}
-
-/// The number in a variable of the environment.
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
 /// Runs under tokio's paused time, on one thread.

@@ -1,4 +1,4 @@
-//! What the agent costs and how fast it is: the release binary on a real API server, containerd and registry. Times are
+//! What the agent costs and how fast it is: the shipped program on a real API server, containerd and registry. Times are
 //! compared with the same pulls by hand, through the same CRI, in the same run.
 
 #[path = "agent/node.rs"]

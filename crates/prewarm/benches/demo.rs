@@ -1,4 +1,4 @@
-//! The demo as a person meets it: the release binary in a real pseudo-terminal.
+//! The demo as a person meets it: the shipped program in a real pseudo-terminal.
 
 #[path = "demo/status.rs"]
 mod status;

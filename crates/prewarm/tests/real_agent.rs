@@ -1,6 +1,6 @@
-//! The whole agent, as it is shipped, on a real cluster: kube-apiserver, containerd and CRI-O, and a registry.
+//! The whole agent, as it is deployed, on a real cluster: kube-apiserver, containerd and CRI-O, and a registry.
 //!
-//! `cargo xtask test` hands over the release binary; `cargo test` takes the one that it built.
+//! They take the program that is built along with them, or the one that `PREWARM_BINARY` names, such as the shipped one.
 
 #[path = "real_agent/bad.rs"]
 mod bad;

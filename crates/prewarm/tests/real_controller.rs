@@ -1,7 +1,7 @@
-//! Controller and agents, as they are shipped, on a real cluster: kube-apiserver with the garbage collector, three nodes
+//! Controller and agents, as they are deployed, on a real cluster: kube-apiserver with the garbage collector, three nodes
 //! with containerd, a registry, and the roles and policies of `deploy`.
 //!
-//! `cargo xtask test` hands over the release binary; `cargo test` takes the one that it built.
+//! They take the program that is built along with them, or the one that `PREWARM_BINARY` names, such as the shipped one.
 
 #[path = "real_agent/cluster.rs"]
 #[expect(dead_code, reason = "shared with the tests of the agent, which need more of it")]

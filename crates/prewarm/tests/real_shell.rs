@@ -21,7 +21,7 @@ real_tests! {
     a_real_server_without_the_definitions_is_told_how_to_get_them,
 }
 
-/// `cargo xtask test` hands over the release binary; `cargo test` takes the one that it built.
+/// The program that is built along with this, or the one that `PREWARM_BINARY` names.
 fn program() -> PathBuf {
     given_or(env!("CARGO_BIN_EXE_prewarm"))
 }

@@ -2,6 +2,7 @@
 //!
 //! Whoever can reach the port may ask, so everything is bounded: connections, the time of each, and what is read.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +15,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, warn};
 
 mod checks;
 
 pub use checks::Checks;
 
-/// So many connections are served at once. Others wait in the listener's queue.
+/// So many connections are served at once. For one more the oldest is ended: a request takes milliseconds, so whoever has been
+/// connected for longest has the least to say, and must not keep the kubelet's probes waiting.
 pub const MOST_CONNECTIONS: usize = 32;
 /// After this a request must have arrived.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,26 +54,37 @@ pub async fn serve(listener: TcpListener, answers: Answers) {
 }
 
 async fn serve_within(listener: TcpListener, answers: Answers, header_timeout: Duration) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let answers = Arc::new(answers);
-    let mut connections = tokio::task::JoinSet::new();
+    let mut connections = Connections::default();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        // Ended connections are forgotten here, so that the set stays as small as the number of places.
-        while connections.try_join_next().is_some() {}
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let answers = answers.clone();
-                connections.spawn(async move {
-                    converse(stream, answers, header_timeout).await;
-                    drop(place);
-                });
-            }
+            Ok((stream, _)) => connections.add(converse(stream, answers.clone(), header_timeout)),
             Err(error) => {
                 warn!(%error, "a connection to this process's own port could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
+    }
+}
+
+/// What is being served; all of it ends with this.
+#[derive(Default)]
+struct Connections {
+    tasks: JoinSet<()>,
+    /// The oldest first.
+    by_age: VecDeque<AbortHandle>,
+}
+
+impl Connections {
+    fn add(&mut self, connection: impl Future<Output = ()> + Send + 'static) {
+        while self.tasks.try_join_next().is_some() {}
+        self.by_age.retain(|one| !one.is_finished());
+        if self.by_age.len() >= MOST_CONNECTIONS
+            && let Some(oldest) = self.by_age.pop_front()
+        {
+            oldest.abort();
+        }
+        self.by_age.push_back(self.tasks.spawn(connection));
     }
 }
 

@@ -36,7 +36,7 @@ impl Cluster {
         name: &str,
         is_wanted: impl Fn(&ImagePullJob) -> bool,
     ) -> ImagePullJob {
-        becomes(&self.jobs(), seconds, name, is_wanted).await
+        self.becomes(&self.jobs(), seconds, name, is_wanted).await
     }
 
     /// Waits until a job is over.
@@ -54,7 +54,7 @@ impl Cluster {
         name: &str,
         is_wanted: impl Fn(&BroadcastJob) -> bool,
     ) -> BroadcastJob {
-        becomes(&self.broadcasts(), seconds, name, is_wanted).await
+        self.becomes(&self.broadcasts(), seconds, name, is_wanted).await
     }
 
     /// Waits until a cron job is as wanted.
@@ -64,7 +64,7 @@ impl Cluster {
         name: &str,
         is_wanted: impl Fn(&AdvancedCronJob) -> bool,
     ) -> AdvancedCronJob {
-        becomes(&self.crons(), seconds, name, is_wanted).await
+        self.becomes(&self.crons(), seconds, name, is_wanted).await
     }
 
     /// Waits until a NodeImage is as wanted; `None` stands for one that does not exist.
@@ -74,17 +74,15 @@ impl Cluster {
         name: &str,
         is_wanted: impl Fn(Option<&NodeImage>) -> bool,
     ) {
-        let start = Instant::now();
+        let deadline = Instant::now() + Duration::from_secs(seconds);
         loop {
+            let seen = self.server.revision();
             let image = self.node_images().get_opt(name).await.expect("the API answers");
             if is_wanted(image.as_ref()) {
                 return;
             }
-            assert!(
-                start.elapsed() < Duration::from_secs(seconds),
-                "after {seconds} s, NodeImage {name} is {image:#?}"
-            );
-            tokio::time::sleep(INTERVAL).await;
+            assert!(Instant::now() < deadline, "after {seconds} s, NodeImage {name} is {image:#?}");
+            self.written_since(seen, deadline).await;
         }
     }
 
@@ -92,22 +90,33 @@ impl Cluster {
     pub async fn pass(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
-}
 
-/// Waits until an object is as wanted.
-async fn becomes<K: Clone + Debug + DeserializeOwned>(
-    api: &Api<K>,
-    seconds: u64,
-    name: &str,
-    is_wanted: impl Fn(&K) -> bool,
-) -> K {
-    let start = Instant::now();
-    loop {
-        let object = api.get_opt(name).await.expect("the API answers");
-        if let Some(object) = object.as_ref().filter(|object| is_wanted(object)) {
-            return object.clone();
+    /// Waits until an object is as wanted.
+    async fn becomes<K: Clone + Debug + DeserializeOwned>(
+        &self,
+        api: &Api<K>,
+        seconds: u64,
+        name: &str,
+        is_wanted: impl Fn(&K) -> bool,
+    ) -> K {
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        loop {
+            let seen = self.server.revision();
+            let object = api.get_opt(name).await.expect("the API answers");
+            if let Some(object) = object.as_ref().filter(|object| is_wanted(object)) {
+                return object.clone();
+            }
+            assert!(Instant::now() < deadline, "after {seconds} s, {name} is {object:#?}");
+            self.written_since(seen, deadline).await;
         }
-        assert!(start.elapsed() < Duration::from_secs(seconds), "after {seconds} s, {name} is {object:#?}");
+    }
+
+    /// Waits until something has been written, or the deadline: nothing else changes an object, and asking for it again and
+    /// again would take longer than all that happens in the cluster.
+    async fn written_since(&self, seen: u64, deadline: Instant) {
         tokio::time::sleep(INTERVAL).await;
+        while self.server.revision() == seen && Instant::now() < deadline {
+            tokio::time::sleep(INTERVAL).await;
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::env;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use prewarm_bed::Unavailable;
@@ -56,10 +57,18 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
         println!("skipped {} real-cluster tests: {reason}", tests.len());
     }
     let trials = tests.into_iter().map(|test| match &bed {
-        Ok(()) => Trial::test(test.name, || (test.run)().map_err(|error| Failed::from(format!("{error:#}")))),
+        Ok(()) => Trial::test(test.name, || timed(test)),
         Err(reason) => skipped(test.name, reason),
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// Runs a test and says how long it took, for the task runner's table.
+fn timed(test: Test) -> Result<(), Failed> {
+    let start = Instant::now();
+    let outcome = (test.run)();
+    println!("timed: {} {:.1}", test.name, start.elapsed().as_secs_f64());
+    outcome.map_err(|error| Failed::from(format!("{error:#}")))
 }
 
 fn skipped(name: &str, reason: &Unavailable) -> Trial {

@@ -15,7 +15,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use crate::node::{Node, image_of, owned, pass, policy, seeds, tag, version};
+use crate::node::{Node, image_of, owned, pass, policy, tag, version};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "absent"];
 const STEPS: usize = 40;
@@ -25,7 +25,7 @@ const CALM: Duration = Duration::from_mins(10);
 
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_the_rules_hold_and_after_it_everything_ends_in_silence() {
-    for seed in seeds(6) {
+    for seed in prewarm_seed::several(6) {
         println!("seed {seed}");
         World::new(seed).await.live().await;
     }

@@ -10,7 +10,7 @@ use prewarm_embedded::faults::{
 use prewarm_runtime::fake::Fake;
 use serde_json::json;
 
-use crate::node::{Node, image, image_of, pass, policy, seeds, tag};
+use crate::node::{Node, image, image_of, pass, policy, tag};
 
 const NAME: &str = "reg.example/app";
 /// No pause of a client that finds no server is longer.
@@ -160,7 +160,7 @@ async fn a_clock_that_jumps_ends_no_task_and_prolongs_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rough_day_loses_nothing_and_ends_in_silence() {
-    for seed in seeds(3) {
+    for seed in prewarm_seed::several(3) {
         let plan = FaultPlan::always(Rates::rough()).until(seconds(900));
         let mut node = asked(40, Faults::new(plan, seed)).await;
         node.start();

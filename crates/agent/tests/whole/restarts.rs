@@ -10,7 +10,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
-use crate::node::{Node, always, image, image_of, pass, policy, seeds, tag, tag_of};
+use crate::node::{Node, always, image, image_of, pass, policy, tag, tag_of};
 
 const NAME: &str = "reg.example/app";
 const APP: &str = "reg.example/app:1";
@@ -18,7 +18,7 @@ const TAGS: [&str; 4] = ["1", "2", "3", "4"];
 
 #[tokio::test(start_paused = true)]
 async fn killed_at_any_moment_an_agent_ends_what_it_began_and_repeats_nothing_that_was_reported() {
-    for seed in seeds(12) {
+    for seed in prewarm_seed::several(12) {
         kill_at_random(seed).await;
     }
 }

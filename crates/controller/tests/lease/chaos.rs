@@ -8,14 +8,9 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::world::World;
 
-/// As many seeds as `PREWARM_SEEDS` says, or these: more take longer and find more.
-fn seeds(usual: u64) -> std::ops::Range<u64> {
-    0..std::env::var("PREWARM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual)
-}
-
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_no_two_lead_and_somebody_does_in_the_end() {
-    for seed in seeds(8) {
+    for seed in prewarm_seed::several(8) {
         println!("seed {seed}");
         suffer(seed).await;
     }

@@ -38,6 +38,14 @@ impl<T> ByResource<T> {
         removed
     }
 
+    /// The same resources, with something else for each.
+    pub fn map<U>(&self, mut change: impl FnMut(&T) -> U) -> ByResource<U> {
+        let mut plurals = |plurals: &BTreeMap<String, T>| {
+            plurals.iter().map(|(name, value)| (name.clone(), change(value))).collect()
+        };
+        ByResource(self.0.iter().map(|(group, values)| (group.clone(), plurals(values))).collect())
+    }
+
     /// Everything, in order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.0.values().flat_map(BTreeMap::values)

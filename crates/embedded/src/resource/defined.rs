@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prewarm_api::rule;
 use prewarm_api::schema::{CompileError, Schema};
+use prewarm_api::served::{self, Served};
 use serde_json::{Value, json};
 
 use super::{Column, Resource, Selectable, Version};
@@ -13,26 +14,26 @@ use super::{Column, Resource, Selectable, Version};
 pub fn from_definition(definition: &Value) -> Result<Resource, CompileError> {
     let spec = &definition["spec"];
     let (group, kind) = (text(spec, "group"), text(&spec["names"], "kind"));
-    let served = spec["versions"].as_array().into_iter().flatten();
-    let served: Vec<&Value> = served.filter(|version| version["served"] == Value::Bool(true)).collect();
+    let all = spec["versions"].as_array().into_iter().flatten();
+    let in_use: Vec<&Value> = all.filter(|version| version["served"] == Value::Bool(true)).collect();
     let stored = spec["versions"].as_array().into_iter().flatten().find(|one| one["storage"] == true);
     let stored = stored.map_or(&Value::Null, schema_of);
+    let ours = served::find(&group, &kind);
     let mut versions: Vec<Version> =
-        served.iter().map(|version| compiled(version, stored)).collect::<Result<_, _>>()?;
+        in_use.iter().map(|version| compiled(version, stored, ours)).collect::<Result<_, _>>()?;
     versions.sort_by_key(|version| std::cmp::Reverse(version_priority(&version.name)));
-    let is_ours = prewarm_api::served::find(&group, &kind).is_some();
     Ok(Resource {
         plural: text(&spec["names"], "plural"),
         singular: text(&spec["names"], "singular"),
         short_names: texts(&spec["names"]["shortNames"]),
         categories: texts(&spec["names"]["categories"]),
         namespaced: spec["scope"] == "Namespaced",
-        has_status: served.iter().any(|version| !version["subresources"]["status"].is_null()),
+        has_status: in_use.iter().any(|version| !version["subresources"]["status"].is_null()),
         has_generation: true,
-        stored: Some(Arc::new(Schema::compile(&whole(stored))?)),
+        stored: Some(compile(stored, ours)?),
         selectable: selectable(&versions),
         versions,
-        rules: if is_ours { rule::of(&kind) } else { Vec::new() },
+        rules: if ours.is_some() { rule::of(&kind) } else { Vec::new() },
         is_custom: true,
         group,
         kind,
@@ -43,16 +44,25 @@ fn schema_of(version: &Value) -> &Value {
     &version["schema"]["openAPIV3Schema"]
 }
 
-fn compiled(version: &Value, stored: &Value) -> Result<Version, CompileError> {
+fn compiled(version: &Value, stored: &Value, ours: Option<&Served>) -> Result<Version, CompileError> {
     let source = schema_of(version);
     Ok(Version {
         name: text(version, "name"),
-        schema: Some(Arc::new(Schema::compile(&whole(source))?)),
+        schema: Some(compile(source, ours)?),
         narrows: source != stored,
         source: Some(Arc::new(source.clone())),
         columns: columns(version),
         selectable: paths_of_selectable(version),
     })
+}
+
+/// Compiles a schema, unless it is one of ours, which are compiled already: simulations start thousands of servers.
+fn compile(source: &Value, ours: Option<&Served>) -> Result<Arc<Schema>, CompileError> {
+    let whole = whole(source);
+    match ours {
+        Some(ours) if ours.source == whole => Ok(ours.schema.clone()),
+        _ => Ok(Arc::new(Schema::compile(&whole)?)),
+    }
 }
 
 /// The schema of a whole object: every kind has these fields, whether its definition names them or not.

@@ -88,7 +88,7 @@ pub fn line(kind: ChangeKind, object: &Stored, api_version: &str, object_kind: &
 }
 
 /// The remembered changes of one resource, oldest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct History {
     changes: VecDeque<Arc<Change>>,
     bytes: usize,

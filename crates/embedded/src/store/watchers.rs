@@ -54,6 +54,11 @@ impl Watchers {
         Self { buffer, next: 0, all: Group::new(), namespaces: BTreeMap::new(), objects: BTreeMap::new() }
     }
 
+    /// Nobody, with the same limits.
+    pub(super) fn copy(&self) -> Self {
+        Self::new(self.buffer)
+    }
+
     pub(super) fn subscribe(&mut self, interest: Interest, missed: Vec<Delivery>) -> Subscription {
         let (sender, changes) = mpsc::channel(self.buffer);
         let missed = missed.into_iter().filter(|change| interest.covers(&change.object.key)).collect();

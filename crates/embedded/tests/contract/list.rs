@@ -49,6 +49,16 @@ pub fn names(list: &Value) -> Vec<String> {
     items.map(|item| item["metadata"]["name"].as_str().unwrap_or("-").to_owned()).collect()
 }
 
+/// Waits until the cache that answers questions "from version zero" has seen this object: it may be a moment behind.
+pub async fn cached(world: &World, object: &Value) -> anyhow::Result<()> {
+    let wanted = version(object)?;
+    let is_cached = async || {
+        let list = list(world, "resourceVersion=0").await?;
+        Ok((version(&list)? >= wanted).then_some(()))
+    };
+    world.eventually("the cache", is_cached).await
+}
+
 /// The version of an object or list.
 pub fn version(object: &Value) -> anyhow::Result<u64> {
     let text = object["metadata"]["resourceVersion"].as_str().context("a version")?;

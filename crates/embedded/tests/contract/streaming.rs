@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{WatchEvent, WatchParams};
 use serde_json::{Value, json};
 
-use super::list::{names, version};
+use super::list::{cached, names, version};
 use super::watch::{Watching, make_labelled, remove, version_of_the_present};
 use super::world::{World, causes, same};
 use super::{Case, cases};
@@ -216,7 +216,7 @@ async fn a_watch_of_metadata_shows_nothing_else(world: World) -> anyhow::Result<
 }
 
 async fn kube_watches_objects(world: World) -> anyhow::Result<()> {
-    world.make_map("a").await?;
+    cached(&world, &world.make_map("a").await?).await?;
     let maps = Api::<ConfigMap>::namespaced(world.client.clone(), &world.namespace);
     let params = WatchParams::default().timeout(60);
     let mut events = std::pin::pin!(maps.watch(&params, "0").await?);
@@ -236,7 +236,7 @@ async fn kube_watches_objects(world: World) -> anyhow::Result<()> {
 }
 
 async fn kube_watches_metadata(world: World) -> anyhow::Result<()> {
-    world.make_map("a").await?;
+    cached(&world, &world.make_map("a").await?).await?;
     let maps = Api::<ConfigMap>::namespaced(world.client.clone(), &world.namespace);
     let params = WatchParams::default().timeout(60);
     let mut events = std::pin::pin!(maps.watch_metadata(&params, "0").await?);

@@ -6,7 +6,7 @@ mod stream;
 use anyhow::ensure;
 use serde_json::{Value, json};
 
-use super::list::{make_maps, version};
+use super::list::{cached, make_maps, version};
 use super::world::{World, map, same};
 use super::{Case, cases};
 pub use stream::Watching;
@@ -78,7 +78,7 @@ async fn a_watch_without_a_version_begins_with_all_there_is(world: World) -> any
 
 async fn a_watch_from_version_zero_begins_with_all_there_is(world: World) -> anyhow::Result<()> {
     make_maps(&world, &["b", "a"]).await?;
-    change(&world, "a", "2").await?;
+    cached(&world, &change(&world, "a", "2").await?).await?;
     let mut watch = Watching::open(&world, &world.core("configmaps?resourceVersion=0")).await?;
     same(watch.take(2).await?, vec!["ADDED a", "ADDED b"])
 }

@@ -1,4 +1,4 @@
-//! One node with the agent's release binary, and what is asked of it.
+//! One node with the agent's shipped program, and what is asked of it.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
-use prewarm_api::kruise::{FailureClass, NodeImageStatus, PullPhase};
+use prewarm_api::kruise::{FailureClass, ImageTagStatus, NodeImageStatus, PullPhase};
 use prewarm_testkit::image::{Image, Layer};
 use prewarm_testkit::node::Disk;
 use prewarm_testkit::{Node, Runtime};
@@ -70,7 +70,10 @@ pub async fn below_the_floor_a_task_waits_and_says_so() -> anyhow::Result<()> {
         let scene = Scene::set(runtime).await?;
         scene.fill_up_to(12)?;
         scene.desk.ask(&spec([(SMALL.0, vec![entry(SMALL.1)])])).await?;
-        let says = scene.desk.until_tag("to wait for room", SMALL, |tag| tag.message.clone()).await?;
+        // Before it waits for room it may be seen waiting for the runtime, which the agent has yet to reach.
+        let for_room =
+            |tag: &ImageTagStatus| tag.message.clone().filter(|says| says.starts_with("waits for room"));
+        let says = scene.desk.until_tag("to wait for room", SMALL, for_room).await?;
         ensure!(says.starts_with("waits for room: 1") && says.contains(" % free on "), "{says}");
         ensure!(says.ends_with("starts at 21 %; remove unused images or lower --min-free"), "{says}");
         let status: NodeImageStatus = scene.desk.status().await?;

@@ -19,8 +19,6 @@ const SIZE: usize = 3 * 1024 * 1024;
 const CONFIGURATION: u64 = 64 * 1024;
 /// How often a pull is met with its image just there, instead of some way into its layer.
 const AFTERWARDS: f64 = 0.2;
-/// Repeats a run, with the number that it printed.
-const SEED_VARIABLE: &str = "PREWARM_SEED";
 const NAME: &str = "watched.example/killed/web";
 
 /// Ten images, one a round, and all that is needed to pull them.
@@ -36,9 +34,8 @@ struct Race<'a> {
 
 impl<'a> Race<'a> {
     async fn begin(cluster: &'a Cluster, what: &str) -> anyhow::Result<Self> {
-        let seed = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
-        let seed: u64 = seed.unwrap_or_else(rand::random);
-        println!("counted: {ROUNDS} kills of {what} at random points, {SEED_VARIABLE}={seed}");
+        let seed = prewarm_seed::first();
+        println!("counted: {ROUNDS} kills of {what} at random points, {}={seed}", prewarm_seed::FIRST);
         let (node, proxy) =
             (cluster.node(Runtime::Containerd).await?, FaultProxy::start(&cluster.registry).await?);
         node.lead("watched.example", &proxy)?;

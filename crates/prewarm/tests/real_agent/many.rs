@@ -10,12 +10,14 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, node_images};
 use crate::desk::{entry, spec};
-use crate::program::{Agent, is_release};
+use crate::program::{Agent, is_shipped};
 
 const NAMES: usize = 256;
 const TAGS: [&str; 5] = ["v1", "v2", "v3", "v4", "v5"];
 const MOST_STATUS_BYTES: usize = 600_000;
 const MOST_MEBIBYTES: f64 = 32.0;
+/// The same for a program that is built for tests, whose own pages count.
+const MOST_MEBIBYTES_UNOPTIMIZED: f64 = 80.0;
 /// Between two reports of a large NodeImage lie eight seconds, except for the first few.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(8);
 const FIRST_WRITES: u64 = 10;
@@ -54,6 +56,7 @@ pub async fn two_hundred_and_fifty_six_names_with_five_tags_each_are_pulled() ->
          {peak:.1} MiB at most, {} s",
         took.as_secs()
     );
-    ensure!(peak <= MOST_MEBIBYTES || !is_release(), "the agent took {peak:.1} MiB");
+    let most = if is_shipped() { MOST_MEBIBYTES } else { MOST_MEBIBYTES_UNOPTIMIZED };
+    ensure!(peak <= most, "the agent took {peak:.1} MiB, more than {most}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The agent as it is shipped: the release binary, as nobody, without capabilities, on the node's network.
+//! The agent as it is deployed: as nobody, without capabilities, on the node's network.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -99,8 +99,8 @@ impl Agent {
     }
 }
 
-/// Whether the binary is the one that is shipped, so that its memory may be judged.
-pub fn is_release() -> bool {
+/// Whether the program is the one that is shipped: what is built along with tests is three times as large.
+pub fn is_shipped() -> bool {
     env::var_os(BINARY_VARIABLE).is_some()
 }
 

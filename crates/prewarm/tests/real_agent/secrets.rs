@@ -5,7 +5,9 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
-use prewarm_api::kruise::{FailureClass, ImageTagSpec, NodeImageSpec, PullPhase, SecretReference};
+use prewarm_api::kruise::{
+    FailureClass, ImageTagSpec, ImageTagStatus, NodeImageSpec, PullPhase, SecretReference,
+};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_testkit::image::{Image, Layer};
 use prewarm_testkit::registry::Challenge;
@@ -112,11 +114,13 @@ async fn secrets_good_wrong_late_and_rotated_are_used(
 
     let tag = desk.succeeded(good.image(), 0).await?;
     ensure!(tag.failed_attempts == 0, "{tag:?}");
-    let refusal = desk.until_tag("to be refused", late.image(), |tag| tag.message.clone()).await?;
+    // A message alone may be about something else, such as its turn.
+    let why_refused = |tag: &ImageTagStatus| tag.failure_class.and(tag.message.clone());
+    let refusal = desk.until_tag("to be refused", late.image(), why_refused).await?;
     let missing = format!("credentials: secret {DEFAULT_CONFIG_NAMESPACE}/{} does not exist", late.secret);
     ensure!(refusal.contains(&missing) && refusal.contains("not authorized"), "{refusal}");
     late.write(&desk, RIGHT).await?;
-    let is_refused = |tag: &prewarm_api::kruise::ImageTagStatus| tag.failure_class;
+    let is_refused = |tag: &ImageTagStatus| tag.failure_class;
     let class = desk.until_tag("to be refused", rotated.image(), is_refused).await?;
     ensure!(class == FailureClass::Unauthorized, "{class:?}");
     rotated.write(&desk, RIGHT).await?;
@@ -126,8 +130,7 @@ async fn secrets_good_wrong_late_and_rotated_are_used(
     ensure!(failed.failure_class == Some(FailureClass::Unauthorized), "{failed:?}");
     corrected.write(&desk, RIGHT).await?;
     for case in [&late, &rotated, &corrected] {
-        let is_there =
-            |tag: &prewarm_api::kruise::ImageTagStatus| (tag.phase == PullPhase::Succeeded).then_some(());
+        let is_there = |tag: &ImageTagStatus| (tag.phase == PullPhase::Succeeded).then_some(());
         desk.until_tag("to succeed", case.image(), is_there).await?;
     }
     agent.was_refused_nothing()?;

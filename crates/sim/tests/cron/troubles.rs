@@ -1,5 +1,8 @@
 //! What cannot run is told, never silence.
 
+use std::time::Duration;
+
+use kube::api::ListParams;
 use prewarm_api::kruise::SkipReason;
 use prewarm_embedded::faults::{Action, Filter, ScriptedFault, Verb};
 use serde_json::json;
@@ -96,4 +99,20 @@ async fn a_name_that_somebody_else_has_taken_is_told() {
     let (_, _, message) = condition(&cron, "Scheduling");
     assert!(message.ends_with("one of this name is there already, and not of this cron job"), "{message}");
     cluster.cron_within(2 * HOUR, "base", |cron| last(cron).is_some()).await;
+}
+
+/// What the controller has made itself it knows by the answer: a watch that says nothing does not hold up the run.
+#[tokio::test(start_paused = true)]
+async fn a_list_has_its_children_at_once_although_its_watch_is_blocked() {
+    let cluster = cluster(1, 1).await;
+    let filter = Filter::verb(Verb::Watch).of("imagelistpulljobs");
+    cluster.faults.add(ScriptedFault::always(Action::DelayWatch(Duration::from_secs(100 * HOUR))).of(filter));
+    // By then the watch has been opened anew.
+    cluster.pass(600).await;
+    cluster.cron("v1beta1", "base", &json!({"schedule": "0 * * * *"})).await;
+    until_minute(&cluster, 0).await;
+    let limit = Duration::from_mins(1);
+    cluster.within(limit, "the run", async || !runs(&cluster).await.is_empty()).await;
+    let children = async || !cluster.jobs().list(&ListParams::default()).await.unwrap().items.is_empty();
+    cluster.within(Duration::from_secs(1), "a child of the run", children).await;
 }

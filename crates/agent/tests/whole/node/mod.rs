@@ -266,11 +266,6 @@ pub fn tag_of(status: &NodeImageStatus, name: &str, tag: &str) -> Option<ImageTa
     status.image_statuses.as_ref()?.get(name)?.tags.iter().find(|status| status.tag == tag).cloned()
 }
 
-/// As many seeds as `PREWARM_SEEDS` says, or these: more take longer and find more.
-pub fn seeds(usual: u64) -> std::ops::Range<u64> {
-    0..std::env::var("PREWARM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual)
-}
-
 /// Lets this much time pass.
 pub async fn pass(seconds: f64) {
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
