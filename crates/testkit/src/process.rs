@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use prewarm_bed::enter::BED_VARIABLE;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::wait;
 
@@ -90,9 +90,15 @@ impl Process {
         self.spawn()
     }
 
-    /// Lets it stand still: connections stay open, and nothing answers.
+    /// Lets it stand still: connections stay open, and nothing answers. The signal alone is not enough: on a busy machine
+    /// threads run on until the one that takes it has its turn.
     pub fn freeze(&self) -> anyhow::Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        if let Some(child) = &self.state().child {
+            let stopped_or_over = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(Pid::from_child(child)), stopped_or_over).context("waiting for it to stand")?;
+        }
+        Ok(())
     }
 
     /// Lets it go on after [`freeze`](Self::freeze).

@@ -141,6 +141,12 @@ impl Suite {
         self.kind == Kind::File && self.target.starts_with(REAL)
     }
 
+    /// Whether it computes in simulated time, so that it may wait for a processor as long as others need one. What happens in
+    /// a real cluster beside it has to be answered in time.
+    fn is_patient(&self) -> bool {
+        self.package.ends_with("crates/sim")
+    }
+
     pub fn title(&self) -> String {
         let package = self.package.file_name().unwrap_or_default().to_string_lossy();
         match self.kind {
@@ -185,7 +191,13 @@ impl Suite {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.executable);
+        let mut command = if self.is_patient() {
+            let mut command = Command::new("nice");
+            command.arg(&self.executable);
+            command
+        } else {
+            Command::new(&self.executable)
+        };
         if self.is_real() {
             command.env("GOGC", GARBAGE_PERCENT);
         }
@@ -233,6 +245,13 @@ mod tests {
         let suite = parse(&message("test", true)).unwrap();
         assert!(suite.is_real());
         assert_eq!(suite.title(), "testkit/tests/real_nodes");
+    }
+
+    #[test]
+    fn only_simulations_give_way_to_others() {
+        let suite = |package: &str| Suite { package: package.into(), ..parse(&message("test", true)).unwrap() };
+        assert_eq!(suite("/src/crates/sim").command().get_program(), "nice");
+        assert_eq!(suite("/src/crates/testkit").command().get_program(), "/target/real_nodes-1");
     }
 
     #[test]

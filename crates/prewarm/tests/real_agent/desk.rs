@@ -12,8 +12,10 @@ use prewarm_api::kruise::{
 };
 use serde_json::json;
 
-/// How long a test waits for what must come. The slowest is what the agent looks at once a minute.
+/// How long a test waits for a status that does not move. The slowest is what the agent looks at once a minute.
 const PATIENCE: Duration = Duration::from_mins(3);
+/// How long it waits for one that moves, which may be all day on a slow machine, or for ever in a circle.
+const MOST_PATIENCE: Duration = Duration::from_mins(20);
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// The NodeImage of one node.
@@ -79,16 +81,18 @@ impl Desk {
         judge: impl Fn(&NodeImageStatus) -> Option<T>,
     ) -> anyhow::Result<T> {
         let start = Instant::now();
-        let mut last = NodeImageStatus::default();
+        let (mut last, mut moved) = (NodeImageStatus::default(), start);
         loop {
             // The API server may be away on purpose.
             if let Ok(status) = self.status().await {
                 if let Some(answer) = judge(&status) {
                     return Ok(answer);
                 }
-                last = status;
+                if status != last {
+                    (last, moved) = (status, Instant::now());
+                }
             }
-            if start.elapsed() > PATIENCE {
+            if moved.elapsed() > PATIENCE || start.elapsed() > MOST_PATIENCE {
                 bail!("still waiting for {what}; the status is {}", json!(last));
             }
             tokio::time::sleep(INTERVAL).await;
