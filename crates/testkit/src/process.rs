@@ -96,7 +96,8 @@ impl Process {
         self.signal(Signal::STOP)?;
         if let Some(child) = &self.state().child {
             let stopped_or_over = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            waitid(WaitId::Pid(Pid::from_child(child)), stopped_or_over).context("waiting for it to stand")?;
+            waitid(WaitId::Pid(Pid::from_child(child)), stopped_or_over)
+                .context("waiting for it to stand")?;
         }
         Ok(())
     }

@@ -249,7 +249,8 @@ mod tests {
 
     #[test]
     fn only_simulations_give_way_to_others() {
-        let suite = |package: &str| Suite { package: package.into(), ..parse(&message("test", true)).unwrap() };
+        let suite =
+            |package: &str| Suite { package: package.into(), ..parse(&message("test", true)).unwrap() };
         assert_eq!(suite("/src/crates/sim").command().get_program(), "nice");
         assert_eq!(suite("/src/crates/testkit").command().get_program(), "/target/real_nodes-1");
     }
