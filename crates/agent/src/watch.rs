@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use prewarm_api::kruise::NodeImage;
 use prewarm_process::log::chain;
+use prewarm_process::watch::patiently;
 use tracing::warn;
 
 use crate::metrics::Metrics;
@@ -36,8 +36,7 @@ pub fn follow(client: Client, node: &str, metrics: Metrics) -> impl Stream<Item 
     let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
     let config = watcher::Config::default().fields(&format!("metadata.name={node}")).timeout(seconds);
     let mut has_listed_one = false;
-    watcher(api(client), config)
-        .default_backoff()
+    patiently(Box::pin(watcher(api(client), config)))
         .map(move |event| {
             let seen = match event {
                 Ok(Event::Init) => {

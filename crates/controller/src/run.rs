@@ -198,6 +198,9 @@ impl Loop {
                 }
                 self.sync(kind, namespace);
             }
+            // Jobs of a list that nobody may read are jobs like any other.
+            Heard::Forbidden(Kind::ImageListPullJob) => self.known(Kind::ImageListPullJob),
+            Heard::Forbidden(_) => {}
         }
     }
 
@@ -209,6 +212,11 @@ impl Loop {
             Kind::BroadcastJob => self.ledger.crons.sync(TemplateKind::BroadcastJob),
             _ => {}
         }
+        self.known(kind);
+    }
+
+    /// Nothing more will be known of a kind for now.
+    fn known(&mut self, kind: Kind) {
         self.synced.insert(kind);
         if Kind::NEEDED_FOR_BROADCASTS.iter().all(|kind| self.synced.contains(kind)) {
             self.ledger.broadcasts.sync();

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource, ResourceExt as _};
 use prewarm_plan::ledger::Ledger;
 use prewarm_process::log::chain;
+use prewarm_process::watch::{Obstacle, patiently};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::metrics::Metrics;
 
@@ -54,6 +54,8 @@ pub enum Heard {
         /// What there is.
         names: BTreeSet<Name>,
     },
+    /// A kind may not be read, so that it is left alone.
+    Forbidden(Kind),
 }
 
 /// A watch that ends with whoever holds this.
@@ -92,15 +94,14 @@ where
     let task = tokio::spawn(async move {
         let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
         let config = watcher::Config::default().timeout(seconds).page_size(PAGE).labels(labels);
-        let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+        let mut events = std::pin::pin!(patiently(Box::pin(watcher(api, config))));
         let mut known = Known::default();
         while let Some(event) = events.next().await {
             let heard = match event {
                 Ok(event) => known.hear(event, namespace.as_deref()),
                 Err(error) => {
                     metrics.reconnected(K::KIND);
-                    warn!(kind = K::KIND.as_str(), error = %chain(&error), "cannot watch; trying again");
-                    continue;
+                    known.fail::<K>(&error, namespace.as_deref())
                 }
             };
             for one in heard {
@@ -118,6 +119,8 @@ where
 struct Known {
     names: BTreeSet<Name>,
     listing: BTreeSet<Name>,
+    /// What keeps the kind from being watched at all.
+    obstacle: Option<Obstacle>,
 }
 
 /// Namespace and name.
@@ -129,6 +132,10 @@ impl Known {
         event: Event<Lenient<K>>,
         namespace: Option<&str>,
     ) -> Vec<Heard> {
+        // A beginning comes before every attempt.
+        if !matches!(event, Event::Init) && self.obstacle.take().is_some() {
+            info!(kind = K::KIND.as_str(), "can be watched");
+        }
         match event {
             Event::Init => {
                 self.listing.clear();
@@ -140,14 +147,7 @@ impl Known {
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listing);
-                let gone = std::mem::replace(&mut self.names, listed.clone());
-                let gone = gone.into_iter().filter(|name| !listed.contains(name));
-                let synced = Heard::Listed {
-                    kind: K::KIND,
-                    namespace: namespace.map(str::to_owned),
-                    names: listed.clone(),
-                };
-                gone.map(|name| lost::<K>(name, None)).chain([synced]).collect()
+                self.replace::<K>(listed, namespace)
             }
             Event::Apply(object) => {
                 self.names.insert(name(&object));
@@ -159,6 +159,39 @@ impl Known {
                 vec![lost::<K>(name(&object), uid)]
             }
         }
+    }
+
+    /// It cannot be watched just now, or not at all, which is said once.
+    fn fail<K: Watched>(&mut self, error: &watcher::Error, namespace: Option<&str>) -> Vec<Heard> {
+        let kind = K::KIND.as_str();
+        let before = std::mem::replace(&mut self.obstacle, Obstacle::of(error));
+        match self.obstacle {
+            None => warn!(kind, error = %chain(error), "cannot watch; trying again"),
+            Some(obstacle) if before == Some(obstacle) => {}
+            Some(obstacle) => {
+                warn!(kind, error = %chain(error), "left out: {}", obstacle.advice());
+                return self.meet::<K>(obstacle, namespace);
+            }
+        }
+        Vec::new()
+    }
+
+    fn meet<K: Watched>(&mut self, obstacle: Obstacle, namespace: Option<&str>) -> Vec<Heard> {
+        match obstacle {
+            Obstacle::NotDefined if K::KIND.can_be_left_out() => {
+                self.replace::<K>(BTreeSet::new(), namespace)
+            }
+            Obstacle::NotDefined => Vec::new(),
+            Obstacle::Forbidden => vec![Heard::Forbidden(K::KIND)],
+        }
+    }
+
+    /// This is all that there is.
+    fn replace<K: Watched>(&mut self, listed: BTreeSet<Name>, namespace: Option<&str>) -> Vec<Heard> {
+        let gone = std::mem::replace(&mut self.names, listed.clone());
+        let gone: Vec<Name> = gone.into_iter().filter(|name| !listed.contains(name)).collect();
+        let synced = Heard::Listed { kind: K::KIND, namespace: namespace.map(str::to_owned), names: listed };
+        gone.into_iter().map(|name| lost::<K>(name, None)).chain([synced]).collect()
     }
 }
 

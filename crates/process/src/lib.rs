@@ -1,4 +1,5 @@
-//! What every long-running process of Prewarm has: a log, answers to probes and scrapes, and events that people read.
+//! What every long-running process of Prewarm has: a log, answers to probes and scrapes, events that people
+//! read, and watches that go on through outages.
 //!
 //! What is logged, answered and told is each program's own; here is only how, and within which bounds.
 
@@ -6,3 +7,4 @@ pub mod event;
 pub mod http;
 pub mod log;
 pub mod wake;
+pub mod watch;

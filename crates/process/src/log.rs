@@ -8,6 +8,10 @@ use tracing::Subscriber;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+/// The client library repeats at every attempt what a watch is refused for. Watches say it themselves, once. Whoever names the
+/// library in a level of their own hears it all the same.
+const QUIET: &str = "kube_runtime=error";
+
 /// How a log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -66,7 +70,7 @@ fn subscriber(
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, Error> {
     let filter = EnvFilter::builder()
-        .parse(level)
+        .parse(format!("{QUIET},{level}"))
         .map_err(|source| Error::Level { text: level.chars().take(256).collect(), source })?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     Ok(match format {

@@ -55,6 +55,14 @@ impl Kind {
     /// need not give the rights to them.
     pub const NEEDED_FOR_BROADCASTS: [Self; 2] = [Self::BroadcastJob, Self::BroadcastPod];
 
+    /// Whether everything else works without its definition.
+    pub fn can_be_left_out(self) -> bool {
+        matches!(
+            self,
+            Self::ImagePullJob | Self::ImageListPullJob | Self::BroadcastJob | Self::AdvancedCronJob
+        )
+    }
+
     /// A short fixed word for metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -21,14 +21,14 @@ pub fn pause(failures: u32, jitter: f64) -> Duration {
 }
 
 /// `first`, doubled for each time but the first, up to `longest`; nothing for no time at all.
-pub(crate) fn double(first: Duration, longest: Duration, times: u32) -> Duration {
+pub fn double(first: Duration, longest: Duration, times: u32) -> Duration {
     let Some(doublings) = times.checked_sub(1) else { return Duration::ZERO };
     let factor = 2_u32.checked_pow(doublings).unwrap_or(u32::MAX);
     first.saturating_mul(factor).min(longest)
 }
 
 /// Between the whole (`jitter` 0) and half (`jitter` 1) of a pause. What is no number counts as 0.
-pub(crate) fn shorten(pause: Duration, jitter: f64) -> Duration {
+pub fn shorten(pause: Duration, jitter: f64) -> Duration {
     let jitter = if jitter.is_nan() { 0.0 } else { jitter.clamp(0.0, 1.0) };
     pause.mul_f64(1.0 - jitter / 2.0)
 }

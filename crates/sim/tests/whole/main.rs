@@ -13,6 +13,7 @@ mod lists;
 mod meddling;
 mod never;
 mod node_life;
+mod optional;
 mod parallel;
 mod secrets;
 mod selection;

@@ -1,0 +1,148 @@
+//! Watches that go on through outages: how long each waits before it tries again, and what keeps one from beginning at all.
+//!
+//! This takes the place of the client library's own pauses. Those grow to a minute on a watch that is well but silent, since
+//! only an event resets them; and they do not grow at all while a list is refused, since every attempt begins with an event.
+
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _, stream};
+use kube::runtime::watcher::{Error, Event};
+use prewarm_plan::node::backoff::{double, shorten};
+
+/// The pause after the first failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(800);
+/// No pause is longer while there is trouble.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// No pause is longer while the kind is not there or may not be read: somebody has to do something first.
+const LONGEST_PAUSE_AT_OBSTACLES: Duration = Duration::from_secs(30);
+
+/// What keeps a kind from being watched at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The server does not know the kind, so that there is none of it.
+    NotDefined,
+    /// The account may not read the kind, so that nobody knows what there is.
+    Forbidden,
+}
+
+impl Obstacle {
+    /// What an error says. Any other one is trouble that passes.
+    pub fn of(error: &Error) -> Option<Self> {
+        let (Error::InitialListFailed(error) | Error::WatchStartFailed(error)) = error else { return None };
+        match error {
+            kube::Error::Api(status) if status.code == 404 => Some(Self::NotDefined),
+            kube::Error::Api(status) if status.code == 403 => Some(Self::Forbidden),
+            _ => None,
+        }
+    }
+
+    /// What whoever reads the log should know and can do.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::NotDefined => "there is no such definition; apply the shipped one if the kind is wanted",
+            Self::Forbidden => {
+                "this account may not read it; apply the shipped roles of the kind if it is wanted"
+            }
+        }
+    }
+}
+
+/// The same events and errors, with a pause after each error.
+pub fn patiently<K>(
+    events: impl Stream<Item = Result<Event<K>, Error>> + Unpin,
+) -> impl Stream<Item = Result<Event<K>, Error>> {
+    stream::unfold((events, Failures::default()), async |(mut events, mut failures)| {
+        tokio::time::sleep(failures.pause(rand::random())).await;
+        let event = events.next().await?;
+        failures.count(&event);
+        Some((event, (events, failures)))
+    })
+}
+
+/// Failures since something was last heard.
+#[derive(Default)]
+struct Failures {
+    in_a_row: u32,
+    /// What the last thing heard was, if it was a failure.
+    last: Option<Option<Obstacle>>,
+}
+
+impl Failures {
+    fn count<K>(&mut self, event: &Result<Event<K>, Error>) {
+        self.last = event.as_ref().err().map(Obstacle::of);
+        match event {
+            // The beginning of an attempt, nothing that was heard.
+            Ok(Event::Init) => {}
+            Ok(_) => self.in_a_row = 0,
+            Err(_) => self.in_a_row = self.in_a_row.saturating_add(1),
+        }
+    }
+
+    fn pause(&self, jitter: f64) -> Duration {
+        let longest = match self.last {
+            None => return Duration::ZERO,
+            Some(None) => LONGEST_PAUSE,
+            Some(Some(_)) => LONGEST_PAUSE_AT_OBSTACLES,
+        };
+        shorten(double(FIRST_PAUSE, longest, self.in_a_row), jitter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn refused(code: u16) -> Error {
+        Error::InitialListFailed(kube::Error::Api(Box::new(Status { code, ..Status::default() })))
+    }
+
+    /// The pauses after each of these, in milliseconds.
+    fn pauses(events: impl IntoIterator<Item = Result<Event<()>, Error>>) -> Vec<u128> {
+        let mut failures = Failures::default();
+        let pause = |event| {
+            failures.count(&event);
+            failures.pause(0.0).as_millis()
+        };
+        events.into_iter().map(pause).collect()
+    }
+
+    #[test]
+    fn a_kind_that_is_not_there_differs_from_one_that_may_not_be_read() {
+        assert_eq!(Obstacle::of(&refused(404)), Some(Obstacle::NotDefined));
+        assert_eq!(Obstacle::of(&refused(403)), Some(Obstacle::Forbidden));
+        assert_eq!(Obstacle::of(&refused(503)), None);
+        assert_eq!(Obstacle::of(&Error::NoResourceVersion), None);
+    }
+
+    #[test]
+    fn pauses_grow_to_five_seconds_and_a_beginning_does_not_end_that() {
+        let events = (0..5).flat_map(|_| [Ok(Event::Init), Err(refused(503))]);
+        assert_eq!(pauses(events), [0, 800, 0, 1600, 0, 3200, 0, 5000, 0, 5000]);
+    }
+
+    #[test]
+    fn whatever_is_heard_ends_it() {
+        let events = [Err(refused(503)), Err(refused(503)), Ok(Event::Apply(())), Err(refused(503))];
+        assert_eq!(pauses(events), [800, 1600, 0, 800]);
+    }
+
+    #[test]
+    fn what_nobody_wants_is_asked_for_less_often() {
+        let pauses = pauses((0..9).map(|_| Err(refused(404))));
+        assert_eq!(pauses[6..], [30_000, 30_000, 30_000]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_is_handed_on_before_its_pause() {
+        let start = tokio::time::Instant::now();
+        let events = stream::iter([Err(refused(503)), Ok(Event::Apply(()))]);
+        let mut events = std::pin::pin!(patiently(events));
+        assert!(events.next().await.is_some_and(|event| event.is_err()));
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        assert!(events.next().await.is_some_and(|event| event.is_ok()));
+        assert!(start.elapsed() >= FIRST_PAUSE / 2);
+        assert!(events.next().await.is_none());
+    }
+}
