@@ -115,13 +115,14 @@ pub(super) fn make(list: &ImageListPullJob, image: &str, name: String, revision:
         // would gain nothing but the order in which a foreground deletion removes list and children.
         block_owner_deletion: None,
     };
+    let names_secrets = list.spec.pull_secrets.as_ref().is_some_and(|names| !names.is_empty());
     let metadata = ObjectMeta {
         name: Some(name),
         namespace: list.metadata.namespace.clone(),
         labels: Some([(REVISION_HASH_LABEL.to_owned(), revision.to_owned())].into()),
         owner_references: Some(vec![owner]),
-        // Set from the start, which saves a write for each child.
-        finalizers: Some(vec![DELETION_PROTECTION_FINALIZER.to_owned()]),
+        // Set from the start where copies of Secrets have to go before the child, which saves a write for each.
+        finalizers: names_secrets.then(|| vec![DELETION_PROTECTION_FINALIZER.to_owned()]),
         ..ObjectMeta::default()
     };
     ImagePullJob { metadata, spec: spec(&list.spec, image), status: None }

@@ -140,10 +140,12 @@ mod children {
 
     /// kruise R76
     #[test]
-    fn a_child_is_the_lists_and_protected_from_the_start() {
-        let decision = decided(&list(&["nginx:1"]), &[]);
+    fn a_child_is_the_lists_and_protected_from_the_start_if_it_has_secrets() {
+        let public = decided(&list(&["nginx:1"]), &[]);
+        assert_eq!(public.create[0].metadata.finalizers, None);
+        let decision = decided(&list_with(&["nginx:1"], &json!({"pullSecrets": ["registry"]})), &[]);
         let expected = json!({
-            "name": "base-2jmgp",
+            "name": decision.create[0].metadata.name,
             "namespace": "team",
             "labels": {"controller-revision-hash": decision.label},
             "finalizers": ["apps.kruise.io/deletion-protection"],

@@ -100,6 +100,11 @@ impl Job {
         names.map(|name| SourceKey { namespace: self.key.namespace.clone(), name: name.clone() }).collect()
     }
 
+    /// Whether there are any.
+    pub fn names_secrets(&self) -> bool {
+        self.object.spec.pull_secrets.as_ref().is_some_and(|names| !names.is_empty())
+    }
+
     /// How entries name it.
     pub fn reference(&self) -> ObjectReference {
         reference::object(IMAGE_PULL_JOB, &self.object.metadata)
@@ -114,8 +119,7 @@ impl Job {
 
     /// Whether it names a Secret that its pulls cannot use, be it that nobody has looked yet.
     pub fn lacks_secret(&self) -> bool {
-        let names_some = self.object.spec.pull_secrets.as_ref().is_some_and(|names| !names.is_empty());
-        names_some && self.secrets.len() < self.sources().len()
+        self.names_secrets() && self.secrets.len() < self.sources().len()
     }
 
     /// What settles where a node is for it.

@@ -141,6 +141,7 @@ impl Ledger {
         commands: &mut Vec<Command>,
     ) {
         let is_blind = self.jobs.get(uid).is_some_and(|job| self.awaits_first_read(job));
+        let protection = self.jobs.get(uid).and_then(|job| self.protection(job));
         let Some(job) = self.jobs.get_mut(uid) else { return };
         let Some(roll) = job.roll.take() else { return };
         let report = image_pull_job::report(&observe(job, hold, now), &roll);
@@ -150,18 +151,29 @@ impl Ledger {
             *wake_at = earliest(*wake_at, job.attempts.pause_ends());
             return;
         }
-        let write = if has_finalizer(&job.object.metadata) {
+        let write = if let Some(change) = protection {
+            Some(Write::Patch(guarded(&job.object.metadata, change)))
+        } else {
             report.status.filter(|_| !is_blind).map(|status| {
                 job.written_at = Some(now);
                 self.tellings.extend(news(job, &status));
                 Write::Status(guarded(&job.object.metadata, replace_status(json!(status))))
             })
-        } else {
-            Some(Write::Patch(guarded(&job.object.metadata, add_finalizer(&job.object.metadata))))
         };
         if let Some(write) = write {
             job.attempts.begin();
             commands.push(Command::Job { uid: uid.clone(), key: job.key.clone(), write });
+        }
+    }
+
+    /// What has to be done about the finalizer of an unfinished job. It is there for the copies of its Secrets, which have to
+    /// go before the job does; any other job can be deleted while no controller runs.
+    fn protection(&self, job: &Job) -> Option<Vec<Value>> {
+        let metadata = &job.object.metadata;
+        match (job.names_secrets(), has_finalizer(metadata)) {
+            (true, false) => Some(add_finalizer(metadata)),
+            (false, true) if self.is_released(&job.key) => Some(remove_finalizer(metadata)),
+            _ => None,
         }
     }
 

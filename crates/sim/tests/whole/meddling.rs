@@ -78,7 +78,9 @@ async fn a_deleted_copy_of_a_secret_is_made_again_and_a_deleted_source_goes_on_s
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_that_somebody_takes_off_is_put_back() {
     let cluster = silent_cluster(&["a"]).await;
-    cluster.pull("warm", never(IMAGE)).await;
+    let mut private = never(IMAGE);
+    private["pullSecrets"] = json!(["registry"]);
+    cluster.pull("warm", private).await;
     told_within(&cluster, 5, "a", IMAGE).await;
     cluster.edit("warm", json!({"metadata": {"finalizers": null}})).await;
     cluster.pass(3).await;

@@ -14,19 +14,29 @@ fn limited(name: &str, completion: &Value) -> ImagePullJob {
 
 /// kruise R57
 #[test]
-fn an_unfinished_job_has_the_finalizer_and_a_finished_one_has_not() {
+fn an_unfinished_job_with_secrets_has_the_finalizer_and_a_finished_one_has_not() {
     let mut world = World::of(&["n1"]);
-    world.create(broad("a")).settle();
+    world.create(job("a", &json!({"pullSecrets": ["registry"]}))).settle();
     assert_eq!(finalizers(&world, "a"), [DELETION_PROTECTION_FINALIZER]);
     world.pull_all();
     world.settle();
     assert!(finalizers(&world, "a").is_empty());
 }
 
+/// Such a job can be deleted, and its definition too, while no controller runs.
+#[test]
+fn a_job_without_secrets_has_no_finalizer_and_loses_one_that_it_had() {
+    let mut world = World::of(&["n1"]);
+    let mut protected = broad("a");
+    protected.metadata.finalizers = Some(vec![DELETION_PROTECTION_FINALIZER.to_owned()]);
+    world.create(protected).create(broad("b")).settle();
+    assert!(finalizers(&world, "a").is_empty() && finalizers(&world, "b").is_empty());
+}
+
 #[test]
 fn finalizers_of_others_stay() {
     let mut world = World::of(&["n1"]);
-    let mut foreign = broad("a");
+    let mut foreign = job("a", &json!({"pullSecrets": ["registry"]}));
     foreign.metadata.finalizers = Some(vec!["example.com/x".to_owned()]);
     world.create(foreign).settle();
     assert_eq!(finalizers(&world, "a"), ["example.com/x", DELETION_PROTECTION_FINALIZER]);
