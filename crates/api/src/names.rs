@@ -5,6 +5,10 @@
 pub const DELETION_PROTECTION_FINALIZER: &str = "apps.kruise.io/deletion-protection";
 /// Label of a NodeImage that may exist without a Node.
 pub const FAKE_NODE_IMAGE_LABEL: &str = "apps.kruise.io/fake-nodeimage";
+/// Label of a node's operating system.
+pub const OS_LABEL: &str = "kubernetes.io/os";
+/// Value of [`OS_LABEL`] on nodes that agents can run on.
+pub const LINUX: &str = "linux";
 /// Label of nodes that have no container runtime; with value [`VIRTUAL_KUBELET`] they get no NodeImage.
 pub const NODE_TYPE_LABEL: &str = "type";
 /// Value of [`NODE_TYPE_LABEL`] on virtual nodes.

@@ -65,6 +65,18 @@ impl Requirements {
         Self::new(selector.match_labels.as_ref(), selector.match_expressions.as_deref())
     }
 
+    /// Reads what the selector of a DaemonSet's pods says: `key=value` and commas.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let labels = parts.map(|part| match part.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() && !value.contains('=') => {
+                Ok((key.trim().to_owned(), value.trim().to_owned()))
+            }
+            _ => Err(format!("{part:?} is no label; write KEY=VALUE, and commas between several")),
+        });
+        Ok(Self { labels: labels.collect::<Result<_, _>>()?, expressions: Vec::new() })
+    }
+
     /// Whether labels meet all of them, as Kubernetes understands selectors.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))

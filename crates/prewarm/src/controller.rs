@@ -12,6 +12,7 @@ use prewarm_controller::config::Config;
 use prewarm_controller::lease::{Lease, Loss, Place, identity};
 use prewarm_controller::{Controller, run as run_controller};
 use prewarm_plan::ledger::Settings;
+use prewarm_plan::selection::Requirements;
 use prewarm_process::http::{Answers, Checks};
 
 use crate::answer::{Answer, Exit};
@@ -66,6 +67,10 @@ pub struct Args {
     #[arg(long, env = "KRUISE_DAEMON_CONFIG_NS", value_name = "NAMESPACE", default_value = DEFAULT_CONFIG_NAMESPACE,
           help_heading = "Jobs")]
     config_namespace: String,
+    /// The labels of the nodes that agents run on, as the selector of their DaemonSet has them; others count for no job
+    #[arg(long, env = "PREWARM_AGENT_NODE_SELECTOR", value_name = "KEY=VALUE,…", default_value = "",
+          help_heading = "Jobs", value_parser = Requirements::parse)]
+    agent_node_selector: Requirements,
     /// Let the scheduler place the pods of BroadcastJobs; otherwise they are bound to their nodes directly
     #[arg(long, env = "PREWARM_ASSIGN_BCJ_PODS_BY_SCHEDULER", value_name = "BOOL", default_value_t = true,
           help_heading = "Jobs", action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true",
@@ -141,6 +146,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
             config_namespace: args.config_namespace.clone(),
             always_ttl: args.default_ttlseconds_for_always_nodeimage,
             assigns_by_scheduler: args.assign_bcj_pods_by_scheduler,
+            agent_nodes: args.agent_node_selector.clone(),
         },
         concurrent_writes: usize::try_from(args.concurrent_writes)?,
         requests_per_second: args.kube_api_qps,

@@ -37,14 +37,23 @@ pub enum Hold {
     Siblings,
 }
 
+/// Names in a job's selector that stand for no node that can pull.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnknownNodes {
+    /// No NodeImage has these.
+    pub absent: Vec<String>,
+    /// No agent runs on these, by what their labels say.
+    pub agentless: Vec<String>,
+}
+
 /// Everything that a pass over an unfinished job depends on.
 pub struct Observed<'a> {
     /// The job.
     pub job: &'a ImagePullJob,
     /// What keeps it from granting.
     pub hold: Option<Hold>,
-    /// Names that its selector has and no node.
-    pub unknown_nodes: Vec<String>,
+    /// Names in its selector that stand for no node that can pull.
+    pub unknown_nodes: UnknownNodes,
     /// Secrets that it names and that do not exist.
     pub missing_secrets: Vec<String>,
     /// When its status was last written.

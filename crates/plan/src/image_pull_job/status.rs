@@ -10,7 +10,7 @@ use prewarm_api::names::condition::{COMPLETE, FAILED, NODES_FOUND, PROGRESSING, 
 use prewarm_api::names::message::{JOB_COMPLETED, JOB_DEADLINE, JOB_NO_PROGRESS};
 
 use super::roll::{Counts, Roll};
-use super::{Hold, Observed};
+use super::{Hold, Observed, UnknownNodes};
 use crate::condition::{ConditionStatus, Finding, set_condition};
 use crate::selection::parallelism;
 use crate::stamp::stamp;
@@ -145,17 +145,29 @@ fn progressing(observed: &Observed, roll: &Roll, counts: &Counts, outcome: Outco
     Finding { type_: PROGRESSING, status: holds.into(), reason, message }
 }
 
-fn nodes_found(unknown: &[String]) -> Finding {
-    let (type_, status) = (NODES_FOUND, unknown.is_empty().into());
-    if unknown.is_empty() {
-        return Finding { type_, status, reason: "AllFound", message: "every named node exists".to_owned() };
-    }
-    let listed = unknown.iter().take(MOST_UNKNOWN_NAMES).cloned().collect::<Vec<_>>().join(", ");
-    let more = unknown.len().saturating_sub(MOST_UNKNOWN_NAMES);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let message =
-        format!("no NodeImage has these names: {listed}{more}; they do not count until their node is ready");
-    Finding { type_, status, reason: "UnknownNodes", message }
+fn nodes_found(unknown: &UnknownNodes) -> Finding {
+    let UnknownNodes { absent, agentless } = unknown;
+    let (reason, message) = match (absent.is_empty(), agentless.is_empty()) {
+        (true, true) => ("AllFound", "every named node exists".to_owned()),
+        (false, true) => ("UnknownNodes", told_absent(absent)),
+        (true, false) => ("NodesWithoutAgent", told_agentless(agentless)),
+        (false, false) => ("UnknownNodes", format!("{}; {}", told_absent(absent), told_agentless(agentless))),
+    };
+    Finding { type_: NODES_FOUND, status: (reason == "AllFound").into(), reason, message }
+}
+
+fn told_absent(names: &[String]) -> String {
+    format!("no NodeImage has these names: {}; they do not count until their node is ready", listed(names))
+}
+
+fn told_agentless(names: &[String]) -> String {
+    format!("no agent runs on these nodes, by their labels: {}; they do not count", listed(names))
+}
+
+fn listed(names: &[String]) -> String {
+    let some = names.iter().take(MOST_UNKNOWN_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(MOST_UNKNOWN_NAMES);
+    if more > 0 { format!("{some} and {more} more") } else { some }
 }
 
 fn secrets_ready(observed: &Observed) -> Finding {

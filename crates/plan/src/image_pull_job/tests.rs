@@ -43,7 +43,7 @@ fn observed(job: &ImagePullJob, now: i64) -> Observed<'_> {
     Observed {
         job,
         hold: None,
-        unknown_nodes: Vec::new(),
+        unknown_nodes: UnknownNodes::default(),
         missing_secrets: Vec::new(),
         written_at: None,
         now: at(now),

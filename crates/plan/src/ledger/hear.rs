@@ -28,7 +28,7 @@ impl Ledger {
     pub fn hear_node(&mut self, object: NodeObject) {
         let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text(name)) else { return };
         let mut fitness = NodeFacts::read(&object, Arc::default());
-        let facts = Facts::read(object, &mut self.shared);
+        let facts = Facts::read(object, &self.settings.agent_nodes, &mut self.shared);
         fitness.labels = facts.labels.clone();
         fitness.allocatable = self.shared.amounts(fitness.allocatable);
         self.broadcasts.hear_node(&name, fitness);

@@ -10,9 +10,9 @@ use prewarm_api::reference_object::ObjectReference;
 
 use super::attempts::Attempts;
 use super::reference;
-use crate::image_pull_job::is_finished;
 use crate::image_pull_job::roll::Roll;
 use crate::image_pull_job::standing::Claim;
+use crate::image_pull_job::{UnknownNodes, is_finished};
 use crate::node::task::Key;
 use crate::secret::{JobKey, SourceKey};
 use crate::selection::Selection;
@@ -39,7 +39,7 @@ pub struct Job {
     /// Why its Secrets are not ready.
     pub secrets_wait: Option<String>,
     /// Names in its selector that no NodeImage has; `None` if that has to be looked up again.
-    pub unknown_nodes: Option<Vec<String>>,
+    pub unknown_nodes: Option<UnknownNodes>,
     /// Writes to it.
     pub attempts: Attempts,
     /// When its status was last written.

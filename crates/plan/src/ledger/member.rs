@@ -12,7 +12,7 @@ use crate::selection::Selection;
 /// Whether a job selects a node (kruise R40). What the Node says counts before its NodeImage says so too, so that nothing
 /// is begun on a node that has left (kruise W17).
 pub fn is_member(job: &Job, name: &str, node: &Node) -> bool {
-    let Some(image) = node.live_image() else { return false };
+    let Some(image) = node.live_image().filter(|_| !node.is_agentless()) else { return false };
     let labels = node.model().map_or(&image.labels, |facts| &facts.labels);
     job.selection.takes_node(name, labels).unwrap_or_else(|| job.pods.contains_key(name))
 }

@@ -20,6 +20,7 @@ use crate::image_pull_job::explain::{Why, explain, told_hold};
 use crate::node::task::Key;
 use crate::node_image::earliest;
 use crate::secret::{Copy, JobKey, SourceKey};
+use crate::selection::Requirements;
 
 pub mod attempts;
 pub mod broadcast;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub always_ttl: i32,
     /// Whether the scheduler places the pods of BroadcastJobs; otherwise they are bound to their nodes directly.
     pub assigns_by_scheduler: bool,
+    /// What the nodes have in common that agents run on, besides Linux. Others get no NodeImage and count for no job.
+    pub agent_nodes: Requirements,
 }
 
 impl Default for Settings {
@@ -71,6 +74,7 @@ impl Default for Settings {
             config_namespace: DEFAULT_CONFIG_NAMESPACE.to_owned(),
             always_ttl: 300,
             assigns_by_scheduler: true,
+            agent_nodes: Requirements::default(),
         }
     }
 }

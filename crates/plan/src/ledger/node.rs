@@ -6,12 +6,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use prewarm_api::kruise::NodeImage;
-use prewarm_api::names::{NODE_TYPE_LABEL, VIRTUAL_KUBELET};
+use prewarm_api::names::{LINUX, NODE_TYPE_LABEL, OS_LABEL, VIRTUAL_KUBELET};
 
 use super::attempts::Attempts;
 use super::record::{NodeImageRecord, Shared};
 use crate::node::task::Key;
 use crate::node_image::Verdict;
+use crate::selection::Requirements;
 
 /// The label with a node's zone.
 pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
@@ -58,6 +59,8 @@ pub struct Facts {
     pub zone: Arc<str>,
     /// Whether it is being deleted.
     pub is_terminating: bool,
+    /// Whether an agent runs there, or is to run there.
+    pub has_agent: bool,
 }
 
 /// What a job wants of a node and is not written yet.
@@ -89,14 +92,16 @@ pub enum Want {
 }
 
 impl Facts {
-    /// Reads a Node.
-    pub fn read(node: NodeObject, shared: &mut Shared) -> Self {
+    /// Reads a Node. `agents` is what the nodes have in common that agents run on.
+    pub fn read(node: NodeObject, agents: &Requirements, shared: &mut Shared) -> Self {
         let labels = node.metadata.labels.unwrap_or_default();
+        let is_linux = labels.get(OS_LABEL).is_none_or(|system| system == LINUX);
         let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
         let is_ready = conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True");
         Self {
             uid: node.metadata.uid.unwrap_or_default().into(),
             is_ready,
+            has_agent: is_linux && agents.matches(&labels),
             zone: shared.text(labels.get(ZONE_LABEL).map_or("", String::as_str)),
             labels: shared.labels(labels),
             is_terminating: node.metadata.deletion_timestamp.is_some(),
@@ -118,6 +123,11 @@ impl Node {
     /// The Node whose labels its NodeImage has, or is about to have (kruise R2, R10).
     pub fn model(&self) -> Option<&Facts> {
         self.facts.as_ref().filter(|facts| !facts.is_terminating && !facts.is_virtual())
+    }
+
+    /// Whether no agent will ever answer for it. A missing pod is no sign of that: agents come later than nodes.
+    pub fn is_agentless(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| !facts.has_agent)
     }
 
     /// Where the node stands.

@@ -18,7 +18,7 @@ use super::member::is_member;
 use super::node::Want;
 use super::{Ledger, Target};
 use crate::image_pull_job::standing::{Need, needed};
-use crate::image_pull_job::{self, Hold, Observed, expires_at};
+use crate::image_pull_job::{self, Hold, Observed, UnknownNodes, expires_at};
 use crate::node_image::{self, Action, earliest};
 use crate::selection::Selection;
 use crate::stamp::after;
@@ -87,9 +87,15 @@ impl Ledger {
         let Some(job) = self.jobs.get_mut(uid) else { return };
         let Selection::Names(names) = &job.selection else { return };
         if job.unknown_nodes.is_none() {
-            let is_known =
-                |name: &String| self.nodes.get(name.as_str()).is_some_and(|node| node.live_image().is_some());
-            job.unknown_nodes = Some(names.iter().filter(|name| !is_known(name)).cloned().collect());
+            let mut unknown = UnknownNodes::default();
+            for name in names {
+                match self.nodes.get(name.as_str()) {
+                    Some(node) if node.is_agentless() => unknown.agentless.push(name.clone()),
+                    Some(node) if node.live_image().is_some() => {}
+                    _ => unknown.absent.push(name.clone()),
+                }
+            }
+            job.unknown_nodes = Some(unknown);
         }
     }
 

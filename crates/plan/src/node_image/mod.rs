@@ -134,15 +134,15 @@ pub fn decide(observed: &Observed) -> Decision {
 /// A NodeImage is made as soon as its node can work (kruise R8, W17).
 fn create(node: &Node) -> Option<Action> {
     let facts = node.facts.as_ref()?;
-    let is_wanted = facts.is_ready && !facts.is_terminating && !facts.is_virtual();
+    let is_wanted = facts.is_ready && !facts.is_terminating && !facts.is_virtual() && facts.has_agent;
     is_wanted.then(|| Action::Create { labels: facts.labels.clone(), node_uid: facts.uid.clone() })
 }
 
-/// Whether the node is gone, or another one has its name (kruise R7).
+/// Whether the node is gone, another one has its name (kruise R7), or nobody will ever read it.
 fn is_forlorn(node: &Node, image: &NodeImageRecord) -> bool {
     match &node.facts {
         None => !image.is_fake(),
-        Some(facts) if facts.is_terminating => !image.is_fake(),
+        Some(facts) if facts.is_terminating || !facts.has_agent => !image.is_fake(),
         Some(facts) => image.node_uid.as_ref().is_some_and(|uid| *uid != facts.uid),
     }
 }

@@ -126,3 +126,15 @@ fn parallelism_that_is_zero_negative_or_no_number_pauses() {
         assert_eq!(parallelism(Some(&IntOrString::String(text.into()))), 0, "{text:?}");
     }
 }
+
+#[test]
+fn the_labels_of_agents_nodes_are_read_as_kubectl_writes_them() {
+    let parsed = Requirements::parse("pool=gpu, zone=a").unwrap();
+    assert!(parsed.matches(&labels(&[("pool", "gpu"), ("zone", "a"), ("more", "x")])));
+    assert!(!parsed.matches(&labels(&[("pool", "gpu")])));
+    assert_eq!(Requirements::parse(""), Ok(Requirements::default()));
+    for wrong in ["pool", "=gpu", "pool==gpu"] {
+        let told = Requirements::parse(wrong).unwrap_err();
+        assert!(told.contains(wrong) && told.contains("KEY=VALUE"), "{told}");
+    }
+}

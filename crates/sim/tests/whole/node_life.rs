@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
+use prewarm_plan::selection::Requirements;
 use prewarm_sim::Cluster;
 use serde_json::{Value, json};
 
 use crate::support::{
-    asked, cluster, config_secrets, entry, make_fake, node_image, owners, report, silent_cluster, tag,
-    told_within, untold_within, write_images,
+    asked, cluster, condition, config_secrets, entry, make_fake, node_image, owners, report, silent_cluster,
+    tag, told_within, untold_within, write_images,
 };
 
 const IMAGE: &str = "nginx:1";
@@ -117,6 +118,41 @@ async fn a_virtual_node_is_left_alone() {
     cluster.pass(60).await;
     let labels = node_image(&cluster, "virtual").await.metadata.labels.unwrap();
     assert_eq!(labels.len(), 1, "neither deleted nor labelled");
+}
+
+/// In a cluster with Windows nodes, or with agents on some pools only, nobody waits for nodes that nobody answers for.
+#[tokio::test(start_paused = true)]
+async fn nodes_without_agents_are_neither_counted_nor_waited_for() {
+    let mut cluster = Cluster::new();
+    cluster.publish(IMAGE, Duration::from_secs(1));
+    cluster.config.settings.agent_nodes = Requirements::parse("agents=yes").unwrap();
+    cluster.add_node("node-1", json!({"agents": "yes", "kubernetes.io/os": "linux"})).await;
+    cluster.make_node("windows", json!({"agents": "yes", "kubernetes.io/os": "windows"})).await;
+    cluster.make_node("elsewhere", json!({"kubernetes.io/os": "linux"})).await;
+    for name in ["windows", "elsewhere"] {
+        let left = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "metadata": {"name": name}, "spec": {},
+        });
+        let _: prewarm_api::kruise::NodeImage = cluster.create_in_cluster(left).await;
+    }
+    cluster.start_controller();
+    cluster.pull("everywhere", json!({"image": IMAGE, "parallelism": 3})).await;
+    let names = json!({"names": ["node-1", "windows"]});
+    cluster.pull("named", json!({"image": IMAGE, "selector": names, "parallelism": 3})).await;
+    for job in ["everywhere", "named"] {
+        let status = cluster.finished_within(30, job).await.status.unwrap();
+        assert_eq!((status.desired, status.succeeded, status.failed), (1, 1, 0), "{job}");
+    }
+    let conditions = cluster.status("named").await.conditions;
+    let (holds, reason, message) = condition(conditions.as_ref(), "NodesFound").unwrap();
+    assert_eq!((holds.as_str(), reason.as_str()), ("False", "NodesWithoutAgent"));
+    assert!(message.contains("windows"), "{message}");
+    for name in ["windows", "elsewhere"] {
+        cluster.node_image_within(5, name, |image| image.is_none()).await;
+    }
+    // The label decides, at any time.
+    label_node(&cluster, "elsewhere", json!({"agents": "yes"})).await;
+    cluster.node_image_within(5, "elsewhere", |image| image.is_some()).await;
 }
 
 /// kruise R7.

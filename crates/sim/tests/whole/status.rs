@@ -215,7 +215,8 @@ async fn the_finalizer_is_there_while_a_job_with_secrets_is_under_way() {
     let cluster = silent_cluster(&["a"]).await;
     cluster.pull("warm", json!({"image": IMAGE, "pullSecrets": ["registry"]})).await;
     told_within(&cluster, 5, "a", IMAGE).await;
-    let finalizers = async || cluster.jobs().get("warm").await.unwrap().metadata.finalizers.unwrap_or_default();
+    let finalizers =
+        async || cluster.jobs().get("warm").await.unwrap().metadata.finalizers.unwrap_or_default();
     assert_eq!(finalizers().await, ["apps.kruise.io/deletion-protection"]);
     report(&cluster, "a", IMAGE, "Succeeded").await;
     cluster.finished_within(5, "warm").await;

@@ -191,7 +191,8 @@ fn a_job_whose_image_cannot_be_read_is_not_complete() {
 fn names_without_nodes_are_listed_up_to_a_bound() {
     let job = started(&json!({"selector": {"names": ["n1"]}}));
     let found = |unknown: usize| {
-        let unknown_nodes = (0..unknown).map(|number| format!("x{number}")).collect();
+        let absent = (0..unknown).map(|number| format!("x{number}")).collect();
+        let unknown_nodes = UnknownNodes { absent, ..UnknownNodes::default() };
         let status = report(&Observed { unknown_nodes, ..observed(&job, 0) }, &roll([member(PULLING)]))
             .status
             .unwrap();
@@ -202,6 +203,26 @@ fn names_without_nodes_are_listed_up_to_a_bound() {
     assert_eq!(found(2).0, "False");
     assert!(found(2).1.contains("x0, x1;"), "{}", found(2).1);
     assert!(found(12).1.contains("x9 and 2 more;"), "{}", found(12).1);
+}
+
+#[test]
+fn named_nodes_without_an_agent_are_told_apart_from_unknown_ones() {
+    let job = started(&json!({"selector": {"names": ["n1"]}}));
+    let found = |absent: &[&str]| {
+        let absent = absent.iter().map(|name| (*name).to_owned()).collect();
+        let unknown_nodes = UnknownNodes { absent, agentless: vec!["win-1".to_owned()] };
+        let status =
+            report(&Observed { unknown_nodes, ..observed(&job, 0) }, &roll([member(PULLING)])).status;
+        let conditions = status.unwrap().conditions.unwrap();
+        let condition = conditions.into_iter().find(|one| one.type_ == "NodesFound").unwrap();
+        (condition.status, condition.reason, condition.message)
+    };
+    let (status, reason, message) = found(&[]);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NodesWithoutAgent"));
+    assert_eq!(message, "no agent runs on these nodes, by their labels: win-1; they do not count");
+    let (_, reason, message) = found(&["x0"]);
+    assert_eq!(reason, "UnknownNodes");
+    assert!(message.contains("names: x0;") && message.contains("labels: win-1;"), "{message}");
 }
 
 #[test]

@@ -66,6 +66,14 @@ fn the_node_image_of_a_node_that_became_virtual_is_left_alone() {
     assert!(scene.is_settled());
 }
 
+#[test]
+fn a_node_that_agents_cannot_run_on_gets_none_and_loses_the_one_that_it_has() {
+    let windows = || labelled("n1", &[("kubernetes.io/os", "windows")]);
+    assert_eq!(without_image(windows()), None);
+    assert!(without_image(labelled("n1", &[("kubernetes.io/os", "linux")])).is_some());
+    assert_eq!(Scene::on(windows(), node_image("n1", &[])).decide().action, Some(delete()));
+}
+
 /// kruise R7, R5
 #[test]
 fn a_node_image_goes_with_its_node() {
