@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use prewarm_process::http::Checks;
+use prewarm_process::pulse::Pulse;
 
-/// What is known about the agent's use. Clones share it. Alive it is as long as it answers at all.
+/// What is known about the agent's use. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     has_synced: Arc<AtomicBool>,
     has_runtime: Arc<AtomicBool>,
+    /// Whether its loop turns.
+    pub pulse: Pulse,
 }
 
 impl Health {
@@ -21,6 +24,13 @@ impl Health {
     /// The runtime answers, or does not.
     pub fn runtime(&self, is_there: bool) {
         self.has_runtime.store(is_there, Ordering::Relaxed);
+    }
+
+    /// The check of life.
+    pub fn alive(&self) -> Checks {
+        let (checks, pulse) = (Checks::default(), self.pulse.clone());
+        checks.register("loop", move || pulse.check());
+        checks
     }
 
     /// The checks of readiness.

@@ -158,7 +158,7 @@ impl Loop {
         stop: impl Future<Output = ()>,
     ) {
         tokio::pin!(stop);
-        let removed = self.removed.clone();
+        let (removed, pulse) = (self.removed.clone(), self.agent.health.pulse.clone());
         let mut wake_at: Option<Duration> = None;
         loop {
             let is_stopping = self.stop_at.is_some();
@@ -168,6 +168,7 @@ impl Loop {
                 () = removed.notified() => Message::Removed,
                 () = &mut stop, if !is_stopping => Message::Stop,
                 () = sleep_until(self.start, wake_at) => Message::Due,
+                () = pulse.asked() => Message::Due,
             };
             self.hear(message);
             // What has arrived meanwhile belongs to the same decision.

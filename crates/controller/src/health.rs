@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use prewarm_process::http::Checks;
+use prewarm_process::pulse::Pulse;
 
-/// What is known about the controller's use. Clones share it. Alive it is as long as it answers at all.
+/// What is known about the controller's use. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     state: Arc<AtomicU8>,
+    /// Whether the loop of a leader turns.
+    pub pulse: Pulse,
 }
 
 /// Stands by: another leads.
@@ -27,6 +30,13 @@ impl Health {
     /// It has heard of everything.
     pub fn synced(&self) {
         self.state.store(SYNCED, Ordering::Relaxed);
+    }
+
+    /// The check of life.
+    pub fn alive(&self) -> Checks {
+        let (checks, pulse) = (Checks::default(), self.pulse.clone());
+        checks.register("loop", move || pulse.check());
+        checks
     }
 
     /// The checks of readiness.

@@ -148,6 +148,7 @@ impl Loop {
         stop: impl Future<Output = ()>,
     ) {
         tokio::pin!(stop);
+        let pulse = self.controller.health.pulse.clone();
         loop {
             tokio::select! {
                 biased;
@@ -155,6 +156,7 @@ impl Loop {
                 Some(outcome) = settled.recv() => self.settle(outcome),
                 Some(heard) = news.recv() => self.hear(heard),
                 () = self.wake() => {}
+                () = pulse.asked() => {}
             }
             // What has arrived meanwhile belongs to the same turn.
             while let Ok(outcome) = settled.try_recv() {

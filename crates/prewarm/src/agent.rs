@@ -16,7 +16,7 @@ use prewarm_clock::MachineClock;
 use prewarm_credentials::plugin::DEFAULT_TIME_LIMIT;
 use prewarm_credentials::{Chain, CredentialSource, Plugins};
 use prewarm_plan::node::disk::MinFree;
-use prewarm_process::http::{Answers, Checks};
+use prewarm_process::http::Answers;
 use prewarm_runtime::Endpoint;
 
 use crate::answer::{Answer, Exit};
@@ -121,7 +121,7 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
     let (agent, writer) = Agent::new(config(args)?, client, credentials, Arc::new(MachineClock));
     let counted = agent.metrics.clone();
     let answers = Answers {
-        health: Checks::default(),
+        health: agent.health.alive(),
         readiness: agent.health.checks(),
         metrics: Arc::new(move || counted.encode()),
     };

@@ -13,7 +13,7 @@ use prewarm_controller::lease::{Lease, Loss, Place, identity};
 use prewarm_controller::{Controller, run as run_controller};
 use prewarm_plan::ledger::Settings;
 use prewarm_plan::selection::Requirements;
-use prewarm_process::http::{Answers, Checks};
+use prewarm_process::http::Answers;
 
 use crate::answer::{Answer, Exit};
 use crate::operation::{self, Operation};
@@ -121,7 +121,7 @@ async fn serve(args: &Args) -> anyhow::Result<Result<(), Loss>> {
         Controller::new(&args.process_name, config(args)?, client.clone(), clock.clone());
     let counted = controller.metrics.clone();
     let answers = Answers {
-        health: Checks::default(),
+        health: controller.health.alive(),
         readiness: controller.health.checks(),
         metrics: Arc::new(move || counted.encode()),
     };

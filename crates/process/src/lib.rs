@@ -6,5 +6,6 @@
 pub mod event;
 pub mod http;
 pub mod log;
+pub mod pulse;
 pub mod wake;
 pub mod watch;
