@@ -170,6 +170,7 @@ impl Loop {
                 () = sleep_until(self.start, wake_at) => Message::Due,
                 () = pulse.asked() => Message::Due,
             };
+            pulse.beat();
             self.hear(message);
             // What has arrived meanwhile belongs to the same decision.
             while let Ok(message) = messages.try_recv() {

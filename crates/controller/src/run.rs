@@ -158,6 +158,7 @@ impl Loop {
                 () = self.wake() => {}
                 () = pulse.asked() => {}
             }
+            pulse.beat();
             // What has arrived meanwhile belongs to the same turn.
             while let Ok(outcome) = settled.try_recv() {
                 self.settle(outcome);
