@@ -37,6 +37,21 @@ async fn an_agent_is_ready_once_it_has_read_its_node_image_and_its_runtime_answe
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_idle_agent_answers_the_probe_of_life_and_one_that_hangs_does_not() {
+    let mut node = Node::new();
+    node.start();
+    for _ in 0..10 {
+        pass(20.0).await;
+        assert_eq!(node.health.alive().failing(), []);
+    }
+    // A loop that is gone is the same to a probe as one that hangs.
+    node.kill().await;
+    assert_eq!(node.health.alive().failing(), []);
+    pass(80.0).await;
+    assert_eq!(node.health.alive().failing(), [("loop", "the loop has not turned for 80 s".to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn pulls_are_counted_by_result_and_class() {
     let mut node = Node::new();
     node.fake.image("reg.example/app:pulled").takes(Duration::from_secs(20)).size(5000);
