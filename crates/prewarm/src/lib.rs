@@ -20,6 +20,7 @@ mod reach;
 pub mod schedule;
 mod show;
 pub mod status;
+pub mod uninstall;
 pub mod version;
 pub mod yaml;
 
@@ -54,6 +55,7 @@ enum Command {
     Demo(demo::Args),
     Controller(Box<controller::Args>),
     Agent(Box<agent::Args>),
+    Uninstall(Box<uninstall::Args>),
     Completion(completion::Args),
     /// Print the version
     Version,
@@ -73,6 +75,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Nodes(args) => wait_for(nodes::run(args)),
         Command::Images(args) => wait_for(images::run(args)),
         Command::Schedule(args) => Ok(schedule::run(args)),
+        Command::Uninstall(args) => wait_for(uninstall::run(args)),
         Command::Completion(args) => completion::run(args),
         Command::Version => Ok(version::run()),
     }

@@ -4,6 +4,8 @@
 mod crons;
 #[path = "shell/suite.rs"]
 mod suite;
+#[path = "shell/uninstall.rs"]
+mod uninstall;
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::{Path, PathBuf};
