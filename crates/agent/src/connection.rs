@@ -7,6 +7,7 @@ use prewarm_runtime::{ConnectError, Runtime};
 use tracing::{info, warn};
 
 use crate::config::RuntimeChoice;
+use crate::health::Health;
 
 /// The pause after the first failure; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -14,7 +15,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Comes back with a runtime that answers. It never gives up.
-pub async fn connect(choice: &RuntimeChoice) -> Runtime {
+pub async fn connect(choice: &RuntimeChoice, health: &Health) -> Runtime {
     let mut pause = FIRST_PAUSE;
     let mut last = String::new();
     loop {
@@ -26,6 +27,7 @@ pub async fn connect(choice: &RuntimeChoice) -> Runtime {
             Err(error) => {
                 // The same sentence every ten seconds tells nobody anything new.
                 let text = chain(&error);
+                health.waits_for_runtime(&text);
                 if text != last {
                     warn!(error = %text, "waiting for the container runtime");
                     last = text;

@@ -1,18 +1,31 @@
 //! Whether the agent is of use, for the probes: it has seen its NodeImage, and its runtime answers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prewarm_process::http::Checks;
 use prewarm_process::pulse::Pulse;
 
+const NO_ANSWER: &str = "the container runtime does not answer";
+
 /// What is known about the agent's use. Clones share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Health {
     has_synced: Arc<AtomicBool>,
-    has_runtime: Arc<AtomicBool>,
+    /// What keeps it from its runtime; nothing if that answers.
+    runtime_trouble: Arc<Mutex<Option<String>>>,
     /// Whether its loop turns.
     pub pulse: Pulse,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            has_synced: Arc::default(),
+            runtime_trouble: Arc::new(Mutex::new(Some(NO_ANSWER.to_owned()))),
+            pulse: Pulse::default(),
+        }
+    }
 }
 
 impl Health {
@@ -21,9 +34,23 @@ impl Health {
         self.has_synced.store(true, Ordering::Relaxed);
     }
 
-    /// The runtime answers, or does not.
-    pub fn runtime(&self, is_there: bool) {
-        self.has_runtime.store(is_there, Ordering::Relaxed);
+    /// The runtime answers.
+    pub fn has_runtime(&self) {
+        self.set_trouble(None);
+    }
+
+    /// It answers no more.
+    pub fn lost_runtime(&self) {
+        self.set_trouble(Some(NO_ANSWER.to_owned()));
+    }
+
+    /// It cannot be reached, for this reason.
+    pub fn waits_for_runtime(&self, reason: &str) {
+        self.set_trouble(Some(format!("{NO_ANSWER}: {reason}")));
+    }
+
+    fn set_trouble(&self, trouble: Option<String>) {
+        *self.runtime_trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     /// The check of life.
@@ -36,13 +63,15 @@ impl Health {
     /// The checks of readiness.
     pub fn checks(&self) -> Checks {
         let checks = Checks::default();
-        let (synced, runtime) = (self.has_synced.clone(), self.has_runtime.clone());
-        checks.register("nodeimage", move || says(&synced, "the NodeImage could not be read yet"));
-        checks.register("runtime", move || says(&runtime, "the container runtime does not answer"));
+        let (synced, trouble) = (self.has_synced.clone(), self.runtime_trouble.clone());
+        checks.register("nodeimage", move || match synced.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("the NodeImage could not be read yet".to_owned()),
+        });
+        checks.register("runtime", move || {
+            let trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            trouble.map_or(Ok(()), Err)
+        });
         checks
     }
-}
-
-fn says(flag: &AtomicBool, complaint: &str) -> Result<(), String> {
-    if flag.load(Ordering::Relaxed) { Ok(()) } else { Err(complaint.to_owned()) }
 }

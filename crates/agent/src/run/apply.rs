@@ -113,9 +113,9 @@ impl Loop {
     /// Looks for the runtime in the background.
     pub(super) fn find_runtime(&self) {
         let (choice, min_free) = (self.agent.config.runtime.clone(), self.agent.config.min_free);
-        let sender = self.sender.clone();
+        let (sender, health) = (self.sender.clone(), self.agent.health.clone());
         tokio::spawn(async move {
-            let runtime = connect(&choice).await;
+            let runtime = connect(&choice, &health).await;
             let path = runtime.image_filesystem().await.ok();
             let room = path.map(|path| RoomGuard::new(&path, choice.disk(&path), min_free));
             drop(sender.send(Message::Found(runtime, room)).await);

@@ -95,7 +95,7 @@ impl Loop {
     }
 
     fn use_runtime(&mut self, runtime: Runtime, room: Option<RoomGuard>) {
-        self.agent.health.runtime(true);
+        self.agent.health.has_runtime();
         let watcher = tokio::spawn(check::follow_removals(runtime.clone(), self.removed.clone()));
         self.watcher = Some(Worker(watcher.abort_handle()));
         self.runtime = Some((runtime, room));
@@ -125,7 +125,7 @@ impl Loop {
     fn lose_runtime(&mut self) {
         if self.runtime.take().is_some() {
             self.agent.metrics.reconnected(Target::Runtime);
-            self.agent.health.runtime(false);
+            self.agent.health.lost_runtime();
             self.find_runtime();
         }
     }
