@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod answer;
+pub mod check;
 pub mod completion;
 pub mod controller;
 pub mod crds;
@@ -55,6 +56,7 @@ enum Command {
     Demo(demo::Args),
     Controller(Box<controller::Args>),
     Agent(Box<agent::Args>),
+    Check(Box<check::Args>),
     Uninstall(Box<uninstall::Args>),
     Completion(completion::Args),
     /// Print the version
@@ -75,6 +77,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Nodes(args) => wait_for(nodes::run(args)),
         Command::Images(args) => wait_for(images::run(args)),
         Command::Schedule(args) => Ok(schedule::run(args)),
+        Command::Check(args) => wait_for(check::run(args)),
         Command::Uninstall(args) => wait_for(uninstall::run(args)),
         Command::Completion(args) => completion::run(args),
         Command::Version => Ok(version::run()),

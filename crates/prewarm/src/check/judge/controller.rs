@@ -1,0 +1,105 @@
+//! The controller: who leads since when, what keeps agents to their nodes, whether it can be scraped.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::ResourceExt as _;
+
+use crate::check::facts::{Asked, Facts, Policies, Seen};
+use crate::check::report::{Finding, Section};
+use crate::show;
+
+const SECTION: Section = Section::Controller;
+
+pub fn judge(facts: &Facts) -> Vec<Finding> {
+    let now = facts.clocks.1.unwrap_or(facts.clocks.0);
+    let mut findings =
+        vec![deployment(&facts.deployments), leader(&facts.lease, now), policy(&facts.policies)];
+    findings.extend(facts.scrapes.iter().map(|(pod, answer)| scrape(pod, answer)));
+    findings
+}
+
+fn deployment(deployments: &Asked<Vec<Deployment>>) -> Finding {
+    let deployments = match deployments {
+        Ok(deployments) => deployments,
+        Err(why) => return Finding::unknown(SECTION, "the controller's Deployment", why),
+    };
+    let Some(deployment) = deployments.first() else {
+        return Finding::bad(
+            SECTION,
+            "no controller is installed",
+            "docs/install.md, or look with another --context",
+        );
+    };
+    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+    let status = deployment.status.clone().unwrap_or_default();
+    let (ready, wanted) = (
+        status.ready_replicas.unwrap_or_default(),
+        deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1),
+    );
+    if ready >= wanted && wanted > 0 {
+        return Finding::good(SECTION, format!("{ready} of {wanted} pods of {namespace}/{name} are ready"));
+    }
+    let why = status.conditions.iter().flatten().find(|condition| condition.status == "False");
+    let why =
+        why.and_then(|condition| condition.message.clone()).map(|why| format!(": {why}")).unwrap_or_default();
+    let what = format!("{ready} of {wanted} pods of {namespace}/{name} are ready{why}");
+    let step = format!("kubectl -n {namespace} describe pods -l app.kubernetes.io/name=prewarm-controller");
+    if ready == 0 { Finding::bad(SECTION, what, step) } else { Finding::warning(SECTION, what, step) }
+}
+
+fn leader(lease: &Asked<Seen<Lease>>, now: Timestamp) -> Finding {
+    let lease = match lease {
+        Ok(lease) => lease,
+        Err(why) => return Finding::unknown(SECTION, "the Lease", why),
+    };
+    let spec = lease.now.as_ref().and_then(|lease| lease.spec.as_ref());
+    let holder = spec.and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+    let logs = "look at the controller's log: kubectl -n prewarm-system logs deployment/prewarm-controller";
+    match (holder, lease.has_changed) {
+        ("", _) => Finding::bad(SECTION, "nobody leads", logs),
+        (holder, true) => {
+            let since = spec.and_then(|spec| spec.acquire_time.as_ref()).map(|time| show::ago(time.0, now));
+            Finding::good(SECTION, format!("{holder} has been leading for {}", since.unwrap_or_default()))
+        }
+        (holder, false) => Finding::bad(
+            SECTION,
+            format!("{holder} holds the Lease and does not renew it; another takes over within 20 s"),
+            logs,
+        ),
+    }
+}
+
+fn policy(policies: &Asked<Policies>) -> Finding {
+    let Policies { policies, bindings } = match policies {
+        Ok(policies) => policies,
+        Err(why) => return Finding::unknown(SECTION, "the policy agent-own-node", why),
+    };
+    let step = "apply the policies again: kubectl apply --server-side -f deploy/policies";
+    let Some(policy) = policies.first() else {
+        let what = "nothing keeps a captured agent from misreporting other nodes: the policy agent-own-node is missing";
+        return Finding::bad(SECTION, what, step);
+    };
+    let name = policy.name_any();
+    let enforces = bindings.iter().any(|binding| {
+        let spec = binding.spec.as_ref();
+        let names_it = spec.and_then(|spec| spec.policy_name.as_deref()) == Some(&name);
+        let denies = spec.and_then(|spec| spec.validation_actions.as_ref());
+        names_it && denies.is_some_and(|actions| actions.iter().any(|action| action == "Deny"))
+    });
+    if enforces {
+        return Finding::good(SECTION, format!("policy {name} keeps each agent to its own node"));
+    }
+    Finding::bad(SECTION, format!("policy {name} is there, but nothing binds it with Deny"), step)
+}
+
+fn scrape(pod: &str, answer: &Asked<()>) -> Finding {
+    match answer {
+        Ok(()) => Finding::good(SECTION, format!("{pod} answers a scrape of its metrics")),
+        Err(why) => Finding::warning(
+            SECTION,
+            format!("the metrics of {pod} cannot be reached from the API server: {why}"),
+            "a NetworkPolicy may allow Prometheus only; then this is as it should be",
+        ),
+    }
+}

@@ -1,0 +1,69 @@
+//! `prewarm check`: whether a cluster can take Prewarm, or whether what is installed works; line by line, with the next step.
+
+mod facts;
+mod gather;
+mod judge;
+mod report;
+
+use std::time::{Duration, Instant};
+
+use clap::Args as ClapArgs;
+use prewarm_api::permission::SYSTEM_NAMESPACE;
+
+use crate::answer::{Answer, Exit};
+use crate::reach::Reach;
+use crate::show::{Look, Output, render};
+use judge::{Stage, judge};
+use report::Verdict;
+
+/// The pause between two looks of a check that waits.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Nobody waits longer.
+const MAX_WAIT_SECONDS: i64 = 3600;
+
+/// Check whether a cluster is ready for Prewarm, or whether what is installed works
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  prewarm check --pre          # before an installation
+  prewarm check
+  prewarm check --wait 120     # until everything works, for two minutes at most
+
+Exit codes:
+  0  nothing is wrong; there may be warnings (‼)
+  1  something is wrong (✗)
+  2  wrong usage, or the cluster could not be asked")]
+pub struct Args {
+    /// Check what an installation needs, before there is one
+    #[arg(long)]
+    pre: bool,
+    /// Look again until nothing is wrong, for so many seconds at most
+    #[arg(long, value_name = "SECONDS", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=MAX_WAIT_SECONDS))]
+    wait: u32,
+    /// The namespace of the controller
+    #[arg(short, long, value_name = "NAME", default_value = SYSTEM_NAMESPACE)]
+    namespace: String,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// Checks, again and again if that is wanted.
+pub async fn run(args: &Args) -> anyhow::Result<Answer> {
+    let cluster = args.reach.cluster().await?;
+    let stage = if args.pre { Stage::Before } else { Stage::After };
+    let deadline = Instant::now() + Duration::from_secs(args.wait.into());
+    loop {
+        let facts = gather::gather(&cluster, &args.namespace, stage).await?;
+        let report = judge(&facts, stage);
+        let is_wrong = report.worst() == Verdict::Bad;
+        if !is_wrong || Instant::now() >= deadline {
+            let stdout = render(&report, args.output.output, Look::of(args.output.output));
+            let exit = if is_wrong { Exit::Findings } else { Exit::Success };
+            return Ok(Answer { stdout, stderr: String::new(), exit });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
