@@ -64,9 +64,9 @@ impl Health {
     pub fn checks(&self) -> Checks {
         let checks = Checks::default();
         let (synced, trouble) = (self.has_synced.clone(), self.runtime_trouble.clone());
-        checks.register("nodeimage", move || match synced.load(Ordering::Relaxed) {
-            true => Ok(()),
-            false => Err("the NodeImage could not be read yet".to_owned()),
+        checks.register("nodeimage", move || {
+            let trouble = "the NodeImage could not be read yet";
+            if synced.load(Ordering::Relaxed) { Ok(()) } else { Err(trouble.to_owned()) }
         });
         checks.register("runtime", move || {
             let trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();

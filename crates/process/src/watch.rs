@@ -63,13 +63,17 @@ pub fn patiently<K>(
 #[derive(Default)]
 struct Failures {
     in_a_row: u32,
-    /// What the last thing heard was, if it was a failure.
-    last: Option<Option<Obstacle>>,
+    /// No pause before the next attempt is longer.
+    longest: Duration,
 }
 
 impl Failures {
     fn count<K>(&mut self, event: &Result<Event<K>, Error>) {
-        self.last = event.as_ref().err().map(Obstacle::of);
+        self.longest = match event {
+            Ok(_) => Duration::ZERO,
+            Err(error) if Obstacle::of(error).is_some() => LONGEST_PAUSE_AT_OBSTACLES,
+            Err(_) => LONGEST_PAUSE,
+        };
         match event {
             // The beginning of an attempt, nothing that was heard.
             Ok(Event::Init) => {}
@@ -79,12 +83,7 @@ impl Failures {
     }
 
     fn pause(&self, jitter: f64) -> Duration {
-        let longest = match self.last {
-            None => return Duration::ZERO,
-            Some(None) => LONGEST_PAUSE,
-            Some(Some(_)) => LONGEST_PAUSE_AT_OBSTACLES,
-        };
-        shorten(double(FIRST_PAUSE, longest, self.in_a_row), jitter)
+        shorten(double(FIRST_PAUSE, self.longest, self.in_a_row), jitter)
     }
 }
 

@@ -8,6 +8,7 @@ use super::*;
 use crate::image_pull_job::is_finished;
 use crate::ledger::node::{Facts, Want};
 use crate::ledger::record::Shared;
+use crate::selection::Requirements;
 use crate::support::build::{at, key, node, node_image, owner, uid};
 use crate::support::store::patched;
 
@@ -34,7 +35,7 @@ impl Scene {
     fn on(facts: NodeObject, object: NodeImage) -> Self {
         let mut shared = Shared::default();
         let mut node = Node::default();
-        node.facts = Some(Facts::read(facts, &mut shared));
+        node.facts = Some(Facts::read(facts, &Requirements::default(), &mut shared));
         node.image = Some(shared.record(object.clone()));
         Self { object, node, jobs: Vec::new(), secrets: None, now: at(0) }
     }

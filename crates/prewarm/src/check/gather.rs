@@ -264,10 +264,11 @@ impl Asking<'_> {
         let mut answers = BTreeMap::new();
         for pod in pods.iter().filter(|pod| is_running(pod)).take(1) {
             let answer = self.ask(pod, "metrics").await;
-            let answer = answer.and_then(|text| match text.contains("prewarm_") {
-                true => Ok(()),
-                false => Err(text.lines().next().unwrap_or_default().to_owned()),
-            });
+            let is_ours = |text: String| {
+                let first = text.lines().next().unwrap_or_default().to_owned();
+                if text.contains("prewarm_") { Ok(()) } else { Err(first) }
+            };
+            let answer = answer.and_then(is_ours);
             answers.insert(pod.name_any(), answer);
         }
         answers

@@ -24,8 +24,8 @@ async fn undefine(cluster: &Cluster, plural: &str) {
 }
 
 async fn define(cluster: &Cluster, plural: &str) {
-    let definition = prewarm_api::crd::all().into_iter().find(|crd| crd.spec.names.plural == plural).unwrap();
-    definitions(cluster).create(&PostParams::default(), &definition).await.unwrap();
+    let definition = prewarm_api::crd::all().iter().find(|crd| crd.spec.names.plural == plural).unwrap();
+    definitions(cluster).create(&PostParams::default(), definition).await.unwrap();
 }
 
 /// Two nodes and an image, without any controller.

@@ -6,13 +6,14 @@ use prewarm_api::kruise::FailureClass;
 use super::*;
 use crate::image_pull_job::standing::{needed, standing};
 use crate::ledger::node::Want;
+use crate::selection::Requirements;
 use crate::support::build::{labelled, secret, uid};
 
 fn node(entries: &[Entry]) -> Node {
     let mut shared = Shared::default();
     let mut node = Node::default();
     let facts = labelled("n1", &[("topology.kubernetes.io/zone", "x")]);
-    node.facts = Some(Facts::read(facts, &mut shared));
+    node.facts = Some(Facts::read(facts, &Requirements::default(), &mut shared));
     node.image = Some(shared.record(node_image("n1", entries)));
     node
 }
