@@ -9,9 +9,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::ensure;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use kube::api::PostParams;
 use prewarm_api::crd;
 use prewarm_testkit::binary::given_or;
 use prewarm_testkit::{ApiServer, install, real_tests};
+use serde_json::json;
 use suite::{Shell, compare, furnish, masked};
 
 real_tests! {
@@ -19,6 +23,7 @@ real_tests! {
     whoever_has_no_rights_is_told_which_and_how_to_look,
     kubectl_finds_its_plugin,
     a_real_server_without_the_definitions_is_told_how_to_get_them,
+    a_check_tells_what_an_installation_lacks_and_who_stands_in_its_way,
 }
 
 /// The program that is built along with this, or the one that `PREWARM_BINARY` names.
@@ -83,5 +88,47 @@ async fn a_real_server_without_the_definitions_is_told_how_to_get_them() -> anyh
         let seen = shell.run(line);
         ensure!(seen.contains("s: install the definitions with `prewarm crds |"), "{seen}");
     }
+    Ok(())
+}
+
+async fn a_check_tells_what_an_installation_lacks_and_who_stands_in_its_way() -> anyhow::Result<()> {
+    let server = ApiServer::start().await?;
+    let shell = Shell { program: program(), kubeconfig: server.kubeconfig().to_owned() };
+    let says = |line: &str, code: u8, parts: &[&str]| {
+        let seen = shell.run(line);
+        let end = if code == 0 { "‼  0 ✗\n".to_owned() } else { format!("[exit {code}]\n") };
+        ensure!(seen.ends_with(&end), "{seen}");
+        for part in parts {
+            ensure!(seen.contains(part), "{part:?} is not in {seen}");
+        }
+        Ok(())
+    };
+    let ready = ["✓ Kubernetes 1.", "✓ you may install everything", "✓ not installed yet: ", "clock agrees"];
+    says("check --pre", 0, &ready)?;
+    let lacking =
+        ["✗ there is no definition of ", "✗ no controller is installed", "✗ no agents are installed"];
+    says("check", 1, &lacking)?;
+    install::definitions(&server.client()?, crd::all()).await?;
+    says("check", 1, &["✓ 7 definitions of this version"])?;
+    let webhook = json!({
+        "name": "vimagepulljob.kb.io", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{"apiGroups": ["apps.kruise.io"], "apiVersions": ["*"], "operations": ["CREATE"],
+            "resources": ["imagepulljobs"]}],
+    });
+    let configuration = json!({"metadata": {"name": "kruise"}, "webhooks": [webhook]});
+    let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(server.client()?);
+    webhooks.create(&PostParams::default(), &serde_json::from_value(configuration)?).await?;
+    let in_the_way = [
+        "✗ another implementation's webhook vimagepulljob.kb.io answers for imagepulljobs",
+        "kubectl delete validatingwebhookconfiguration/kruise",
+    ];
+    says("check --pre", 1, &in_the_way)?;
+    let anna = Shell { program: program(), kubeconfig: server.kubeconfig_as("anna", None)? };
+    let seen = anna.run("check --pre");
+    ensure!(seen.contains("✗ you may not create customresourcedefinitions, "), "{seen}");
+    ensure!(seen.contains("‼ webhooks could not be looked at: you may not list "), "{seen}");
+    let json = shell.run("check --pre -o json");
+    ensure!(json.contains("\"verdict\": \"bad\""), "{json}");
     Ok(())
 }

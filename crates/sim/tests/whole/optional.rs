@@ -100,7 +100,7 @@ async fn without_the_definition_of_jobs_entries_by_hand_are_pulled() {
     undefine(&cluster, "imagepulljobs").await;
     cluster.start_controller();
     cluster.node_image_within(60, "node-1", |image| image.is_some()).await;
-    let spec = json!({"spec": {"images": {"a": {"tags": [{"tag": "1", "version": 1}]}}}});
+    let spec = json!({"spec": {"images": {"a": {"tags": [{"tag": "1", "version": 1, "pullPolicy": {"ttlSecondsAfterFinished": 600}}]}}}});
     let patch = kube::api::Patch::Merge(spec);
     cluster.node_images().patch("node-1", &kube::api::PatchParams::default(), &patch).await.unwrap();
     let is_pulled = async || cluster.nodes["node-1"].runtime.has("a:1");
