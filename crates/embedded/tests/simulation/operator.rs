@@ -19,6 +19,9 @@ use super::world::{KINDS, WIDGET, World};
 pub const FINALIZER: &str = "example.org/operator";
 /// How long after an error a widget is looked at again.
 const RETRY: Duration = Duration::from_secs(5);
+/// How long a pass takes at least. Where nothing takes any time, an operator that makes children of a widget whose end it has not
+/// heard of, and a garbage collector that removes them, keep the time from passing, and so the end from being heard of.
+const PASS: Duration = Duration::from_millis(100);
 /// Widgets that are reconciled at the same time.
 const CONCURRENCY: u16 = 3;
 
@@ -74,6 +77,7 @@ impl Operator {
 }
 
 async fn reconcile(widget: Arc<DynamicObject>, ctx: Arc<Context>) -> kube::Result<Action> {
+    tokio::time::sleep(PASS).await;
     let widgets = WIDGET.api(ctx.client.clone());
     if widget.metadata.deletion_timestamp.is_some() {
         // Guarded by the version, so that nothing is taken from a widget that came after this one.
