@@ -23,9 +23,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use follower::Follower;
+use kube::api::{DeleteParams, DynamicObject, PostParams};
 use operator::Operator;
-use prewarm_embedded::faults::{FaultPlan, Faults, Rates};
-use world::{KINDS, World};
+use prewarm_embedded::faults::{Action, FaultPlan, Faults, Filter, Rates, ScriptedFault, Verb};
+use serde_json::json;
+use world::{KINDS, WIDGET, World};
 
 /// How many seeds are tried, if nobody says otherwise: two follow every kind in every way.
 const SEEDS: u64 = 2;
@@ -133,6 +135,27 @@ async fn check(world: &World, auditor: &[Follower], followers: &[Follower], oper
         follower.check(world).await;
     }
     operator.check(world).await;
+}
+
+/// It makes a child of a widget that is gone, the server removes the child, and that wakes the operator again: in such a circle
+/// the time must go on, since only later it hears of the end.
+#[test]
+fn an_operator_that_hears_late_does_not_stop_the_time() {
+    paused(async {
+        let world = World::new(0, 1000);
+        let late = Action::DelayWatch(Duration::from_mins(1));
+        let late = ScriptedFault::always(late).of(Filter::verb(Verb::Watch).of("widgets"));
+        let operator = Operator::start(&world, Faults::scripted(vec![late]));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let widgets = WIDGET.api(world.server.client());
+        let widget = DynamicObject::new("late", &WIDGET.resource()).data(json!({"spec": {"value": "1"}}));
+        widgets.create(&PostParams::default(), &widget).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        widgets.delete("late", &DeleteParams::default()).await.unwrap();
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        assert!(operator.faults.writes() > 1, "it has made the child again");
+        operator.check(&world).await;
+    });
 }
 
 #[test]
