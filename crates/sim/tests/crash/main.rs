@@ -30,11 +30,8 @@ const ECHOES: Duration = Duration::from_secs(40);
 const STORY: &str = "PREWARM_STORY";
 /// Asks for the stories that are played while somebody writes: one for each kind of thing that goes wrong.
 const FAST: &str = "PREWARM_FAST";
-const FAST_STORIES: [&str; 3] = [
-    "a private image",
-    "a pod on every node",
-    "a scheduled list that is replaced by the next",
-];
+const FAST_STORIES: [&str; 3] =
+    ["a private image", "a pod on every node", "a scheduled list that is replaced by the next"];
 
 /// One story: what is there, and what happens.
 pub struct Scenario {
