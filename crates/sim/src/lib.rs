@@ -7,12 +7,8 @@
 #![expect(clippy::missing_panics_doc, reason = "each panic states what the cluster could not be brought to")]
 
 mod cluster;
-mod controller;
 mod node;
-mod player;
-mod wait;
 
 pub use cluster::Cluster;
-pub use controller::Fall;
 pub use node::Node;
-pub use player::{Act, Player};
+pub use prewarm_control_plane::{Act, Fall, Player};

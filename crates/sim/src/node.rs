@@ -8,6 +8,7 @@ use prewarm_agent::secrets::KubeSecrets;
 use prewarm_agent::{Agent, run};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::Clock;
+use prewarm_control_plane::spawn_until;
 use prewarm_embedded::Server;
 use prewarm_embedded::faults::Faults;
 use prewarm_plan::node::disk::MinFree;
@@ -15,8 +16,6 @@ use prewarm_process::event::Writer;
 use prewarm_runtime::fake::Fake;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-use crate::controller::spawn_until;
 
 /// A node with its agent.
 pub struct Node {

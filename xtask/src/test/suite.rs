@@ -144,7 +144,7 @@ impl Suite {
     /// Whether it computes in simulated time, so that it may wait for a processor as long as others need one. What happens in
     /// a real cluster beside it has to be answered in time.
     fn is_patient(&self) -> bool {
-        self.package.ends_with("crates/sim")
+        ["crates/sim", "crates/control-plane"].iter().any(|folder| self.package.ends_with(folder))
     }
 
     pub fn title(&self) -> String {
@@ -252,6 +252,7 @@ mod tests {
         let suite =
             |package: &str| Suite { package: package.into(), ..parse(&message("test", true)).unwrap() };
         assert_eq!(suite("/src/crates/sim").command().get_program(), "nice");
+        assert_eq!(suite("/src/crates/control-plane").command().get_program(), "nice");
         assert_eq!(suite("/src/crates/testkit").command().get_program(), "/target/real_nodes-1");
     }
 

@@ -10,4 +10,3 @@ mod policies;
 mod support;
 mod templates;
 mod troubles;
-mod year;

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
 
 const LEASE: &str = "controller";
 /// So much later the second of two controllers begins.
@@ -36,7 +36,7 @@ pub struct Controller {
 }
 
 /// Lives until it is stopped, and then ends without any word: a story that is over must not go on beside the next one.
-pub(crate) fn spawn_until(
+pub fn spawn_until(
     stopped: oneshot::Receiver<()>,
     life: impl Future<Output = ()> + Send + 'static,
 ) -> JoinHandle<()> {
@@ -48,7 +48,7 @@ pub(crate) fn spawn_until(
     })
 }
 
-impl Cluster {
+impl ControlPlane {
     /// Starts the controller, without any Lease.
     pub fn start_controller(&mut self) {
         let (parts, writer) = self.parts(&self.faults);

@@ -8,12 +8,12 @@ use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImagePullJob, NodeImage
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
 
 /// How often is looked.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-impl Cluster {
+impl ControlPlane {
     /// Waits until this holds, for at most so long. Panics with `what` if it does not come.
     pub async fn within(
         &self,

@@ -4,6 +4,8 @@
 //! Every run that is due happens exactly once or is counted as skipped, whatever comes; under Forbid there are never two at
 //! once; and the history never grows beyond its limits.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,20 +13,18 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use prewarm_api::kruise::{AdvancedCronJob, ImageListPullJob};
 use prewarm_clock::{Clock, TokioClock};
+use prewarm_control_plane::ControlPlane;
 use prewarm_embedded::Options;
 use prewarm_embedded::faults::Faults;
 use prewarm_plan::advanced_cron_job::timetable;
-use prewarm_sim::Cluster;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use serde_json::json;
-
-use crate::support::{edit, runs, status};
+use serde_json::{Value, json};
 
 /// Days of a quarter.
 const DAYS: u64 = 92;
@@ -48,7 +48,7 @@ impl Clock for SetClock {
 }
 
 struct Quarter {
-    cluster: Cluster,
+    cluster: ControlPlane,
     clock: Arc<SetClock>,
     random: StdRng,
     is_forbidden: bool,
@@ -69,7 +69,7 @@ struct Witness {
 }
 
 impl Witness {
-    fn watch(cluster: &Cluster) -> Arc<Mutex<Self>> {
+    fn watch(cluster: &ControlPlane) -> Arc<Mutex<Self>> {
         let witness = Arc::new(Mutex::new(Self::default()));
         let (lists, hearing) = (cluster.lists(), witness.clone());
         tokio::spawn(async move {
@@ -108,7 +108,7 @@ impl Quarter {
             Arc::new(SetClock { inner: TokioClock::starting_at(beginning), ahead: AtomicI64::new(0) });
         // A dozen watches that hear every minute that nothing happens would be half of the work.
         let options = Options { bookmark_interval: Duration::from_hours(1), ..Options::default() };
-        let mut cluster = Cluster::on(clock.clone(), options);
+        let mut cluster = ControlPlane::on(clock.clone(), options);
         // It never answers, so that a run fails after some minutes, or hangs if it may not begin.
         cluster.make_node("node-1", json!({})).await;
         cluster.start_controller();
@@ -129,6 +129,14 @@ impl Quarter {
 
     async fn cron(&self) -> AdvancedCronJob {
         self.cluster.crons().get("base").await.unwrap()
+    }
+
+    async fn edit(&self, patch: Value) {
+        self.cluster.crons().patch("base", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    async fn runs(&self) -> Vec<ImageListPullJob> {
+        self.cluster.lists().list(&ListParams::default()).await.unwrap().items
     }
 
     fn chance(&mut self, of: u32) -> bool {
@@ -175,20 +183,20 @@ impl Quarter {
     }
 
     async fn pause(&mut self) {
-        edit(&self.cluster, "base", json!({"spec": {"paused": true}})).await;
+        self.edit(json!({"spec": {"paused": true}})).await;
         let seconds = self.random.random_range(1..5 * HOUR);
         self.cluster.pass(seconds).await;
-        edit(&self.cluster, "base", json!({"spec": {"paused": false}})).await;
+        self.edit(json!({"spec": {"paused": false}})).await;
     }
 
     /// With parallelism 0, the runs from now on hang, and with 1 they end. Those that hang may be let go.
     async fn hang(&mut self, parallelism: i32) {
         let list = json!({"imageListPullJobTemplate": {"spec": {"parallelism": parallelism}}});
-        edit(&self.cluster, "base", json!({"spec": {"template": list}})).await;
+        self.edit(json!({"spec": {"template": list}})).await;
         if parallelism == 0 || self.chance(2) {
             return;
         }
-        for run in runs(&self.cluster).await.iter().filter(|run| !is_over(run)) {
+        for run in self.runs().await.iter().filter(|run| !is_over(run)) {
             let name = run.metadata.name.as_deref().unwrap();
             let patch = Patch::Merge(json!({"spec": {"parallelism": 1}}));
             self.cluster.lists().patch(name, &PatchParams::default(), &patch).await.unwrap();
@@ -197,7 +205,7 @@ impl Quarter {
 
     /// What holds at any time.
     async fn check(&self) {
-        let runs = runs(&self.cluster).await;
+        let runs = self.runs().await;
         {
             let witness = self.witness.lock().unwrap();
             assert_eq!(witness.made_twice, Vec::<String>::new());
@@ -214,7 +222,7 @@ impl Quarter {
     async fn settle_accounts(&self) {
         let cron = self.cron().await;
         let schedule = timetable::read(&cron.spec).unwrap();
-        let status = status(&cron);
+        let status = cron.status.unwrap_or_default();
         let skipped = status.skipped_runs.unwrap_or_default();
         let times =
             skipped.iter().map(|runs| runs.last_time.0).chain(status.last_schedule_time.map(|time| time.0));
