@@ -9,6 +9,7 @@ pub mod completion;
 pub mod controller;
 pub mod crds;
 mod crons;
+#[cfg(feature = "demo")]
 pub mod demo;
 pub mod explain;
 pub mod images;
@@ -53,6 +54,7 @@ enum Command {
     Schedule(schedule::Args),
     Lint(lint::Args),
     Crds(crds::Args),
+    #[cfg(feature = "demo")]
     Demo(demo::Args),
     Controller(Box<controller::Args>),
     Agent(Box<agent::Args>),
@@ -70,6 +72,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Controller(args) => controller::run(args),
         Command::Crds(args) => crds::run(args),
         Command::Lint(args) => Ok(lint::run(args)),
+        #[cfg(feature = "demo")]
         Command::Demo(args) => demo::run(args),
         Command::Pull(args) => wait_for(pull::run(args)),
         Command::Status(args) => wait_for(status::run(args)),
