@@ -1,7 +1,10 @@
 //! The benchmarks: each prints one JSON line per figure with its bar, and fails when a bar is missed.
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, Result, bail};
 
+use crate::image::PLATFORMS;
 use crate::shipped;
 
 /// One benchmark.
@@ -65,6 +68,13 @@ const BENCHES: [Bench; 8] = [
     },
 ];
 
+impl Bench {
+    /// The program that it measures, as it is shipped: to people who try it, or to clusters.
+    fn build(&self) -> Result<PathBuf> {
+        if self.name == "demo" { shipped::build() } else { shipped::build_for_clusters(&PLATFORMS[0]) }
+    }
+}
+
 /// Runs one benchmark on the program as it is shipped, with these flags of its own.
 pub fn run(name: &str, flags: &[&str]) -> Result<()> {
     let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) else {
@@ -73,7 +83,7 @@ pub fn run(name: &str, flags: &[&str]) -> Result<()> {
     if bench.is_real && !flags.contains(&"--embedded") {
         crate::tools::run().context("this benchmark needs the programs of the real cluster")?;
     }
-    let program = shipped::build()?;
+    let program = bench.build()?;
     let status = crate::cargo::cargo()
         .env(shipped::PROGRAM_VARIABLE, program)
         .args(["bench", "--quiet", "--locked", "--package", bench.package, "--bench", bench.name])

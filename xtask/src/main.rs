@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod duration;
+mod image;
 mod shipped;
 mod test;
 mod tools;
@@ -25,6 +26,10 @@ usage: cargo xtask <task>
   check                fails if a generated file is out of date
   bench <name>         measures the program as it is shipped, prints one JSON line per figure and fails if a bar is
                        missed; without a name it lists what there is
+  image                builds the program for clusters and makes its image, with the list of its parts
+        --output PLACE into a directory, or an archive if the name ends with .tar
+        --push NAME    to a registry, as HOST/REPO:TAG; --plain-http without TLS; a login from REGISTRY_USER, REGISTRY_PASSWORD
+        --platform P   only for linux/amd64 or only for linux/arm64
   tools                builds the programs of the real cluster into a per-user cache, once
 ";
 
@@ -40,6 +45,7 @@ fn main() -> ExitCode {
         ["check"] => generate("check"),
         ["bench"] => bench::run("", &[]),
         ["bench", name, flags @ ..] => bench::run(name, flags),
+        ["image", flags @ ..] => image::Options::read(flags).and_then(|options| image::run(&options)),
         ["tools"] => tools::run(),
         _ => {
             eprint!("{USAGE}");

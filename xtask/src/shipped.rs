@@ -1,11 +1,13 @@
 //! The program as it is shipped, for tests and benchmarks that are about it.
 
-use std::path::PathBuf;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::cargo;
+use crate::image::Platform;
 
 /// Tells tests and benchmarks which program they are about. Without it they take the one that cargo built along with
 /// them, which is built otherwise.
@@ -19,6 +21,26 @@ pub fn build() -> anyhow::Result<PathBuf> {
     let built = cargo::build(&mut command)?;
     ensure!(built.complaints.is_empty(), "{}", built.complaints.concat());
     built.messages.iter().find_map(program).context("cargo names no program")
+}
+
+/// Builds the program as clusters run it: without demo, embedded API and faults, and without any library but what is in it,
+/// since the image has none. The same commit gives the same bytes, wherever it is built: nothing names a directory of the
+/// machine.
+pub fn build_for_clusters(platform: &Platform) -> anyhow::Result<PathBuf> {
+    let mut command = cargo::cargo();
+    command.args(["build", "--profile", "dist", "--package", "prewarm", "--no-default-features"]);
+    command.args(["--target", platform.target]).env("RUSTFLAGS", flags()?);
+    let built = cargo::build(&mut command)?;
+    ensure!(built.complaints.is_empty(), "{}", built.complaints.concat());
+    built.messages.iter().find_map(program).context("cargo names no program")
+}
+
+fn flags() -> anyhow::Result<String> {
+    let home = env::home_dir().context("this account has no home directory")?;
+    let crates = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    Ok(["-Ctarget-feature=+crt-static".to_owned(), remap(crate::root(), "/src"), remap(&crates, "/cargo")]
+        .join(" "))
 }
 
 /// Reads one message of cargo for the program.

@@ -20,6 +20,7 @@ mod suite;
 mod tally;
 mod timing;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -30,6 +31,7 @@ use prewarm_bed::{cgroups, enter};
 pub use options::Options;
 
 use crate::cargo::{self, cargo};
+use crate::image;
 use bars::Bars;
 use lane::Conditions;
 use options::Scope;
@@ -47,6 +49,8 @@ const BEDS: usize = 3;
 const BUSY_EVERY: u32 = 5;
 /// Tells the crash tests to play only some of their stories.
 const FAST_VARIABLE: &str = "PREWARM_FAST";
+/// Tells the tests of the image where it is.
+const IMAGE_VARIABLE: &str = "PREWARM_IMAGE";
 /// What a fast run leaves out: the simulated year.
 const NOT_FAST: &[&str] = &["_quarter_"];
 
@@ -68,10 +72,12 @@ fn once(report: &Report, record: &Mutex<Record>, selection: &Selection, options:
     let run = Run { report, record, round: Round { seed: 0, is_busy: false } };
     let is_fast = options.scope == Scope::Fast;
     let build = if is_fast { Build::Fast } else { Build::Whole };
-    let Some(((real, ordinary), bed)) = prepare(report, selection, build) else { return };
+    let Some(Prepared { real, ordinary, bed, image_maker }) = prepare(report, selection, build) else {
+        return;
+    };
     thread::scope(|scope| {
         if let Some(bed) = bed {
-            scope.spawn(move || run.real(&real, bed));
+            scope.spawn(move || run.real(&real, bed, image_maker.as_deref()));
         }
         if is_fast {
             run.fast(&ordinary);
@@ -86,7 +92,9 @@ fn once(report: &Report, record: &Mutex<Record>, selection: &Selection, options:
 
 /// Runs the suites again and again with other seeds, and says what failed how often.
 fn repeat(report: &Report, record: &Mutex<Record>, selection: &Selection, times: u32) {
-    let Some(((real, ordinary), bed)) = prepare(report, selection, Build::Whole) else { return };
+    let Some(Prepared { real, ordinary, bed, image_maker }) = prepare(report, selection, Build::Whole) else {
+        return;
+    };
     for number in 1..=times {
         let seed = record.lock().unwrap_or_else(PoisonError::into_inner).next_seed();
         let round = Round { seed, is_busy: number % BUSY_EVERY == 0 };
@@ -95,7 +103,7 @@ fn repeat(report: &Report, record: &Mutex<Record>, selection: &Selection, times:
         lane::beside_a_busy_machine(round.is_busy, || {
             thread::scope(|scope| {
                 if let Some(bed) = &bed {
-                    scope.spawn(|| run.real(&real, bed.clone()));
+                    scope.spawn(|| run.real(&real, bed.clone(), image_maker.as_deref()));
                 }
                 run.ordinary(&ordinary);
             });
@@ -104,14 +112,21 @@ fn repeat(report: &Report, record: &Mutex<Record>, selection: &Selection, times:
     println!("\nof all runs so far\n{}", record.lock().unwrap_or_else(PoisonError::into_inner).to_table());
 }
 
-/// Real suites and the others.
-type Suites = (Vec<Suite>, Vec<Suite>);
 /// Why there can be no bed, if there cannot.
 type Bed = Option<String>;
 
+/// What is to be run.
+struct Prepared {
+    real: Vec<Suite>,
+    ordinary: Vec<Suite>,
+    /// None if nothing real runs at all.
+    bed: Option<Bed>,
+    image_maker: Option<PathBuf>,
+}
+
 /// Builds the suites and the programs that the real ones need. There is nothing to run if the suites cannot be built, and
 /// nothing real without its programs.
-fn prepare(report: &Report, selection: &Selection, kind: Build) -> Option<(Suites, Option<Bed>)> {
+fn prepare(report: &Report, selection: &Selection, kind: Build) -> Option<Prepared> {
     let is_real = kind == Build::Whole;
     let programs = || report.check("tools", real::obstacle);
     thread::scope(|scope| {
@@ -123,13 +138,13 @@ fn prepare(report: &Report, selection: &Selection, kind: Build) -> Option<(Suite
             Ok(())
         });
         let suites = selection.name_rest(built.suites);
-        let (real, ordinary): Suites = suites.into_iter().partition(Suite::is_real);
+        let (real, ordinary): (Vec<_>, Vec<_>) = suites.into_iter().partition(Suite::is_real);
         let bed = match early {
             Some(early) => early.join().expect("the builder of programs does not panic"),
             None if is_real && !real.is_empty() => programs(),
             None => None,
         };
-        Some(((real, ordinary), bed))
+        Some(Prepared { real, ordinary, bed, image_maker: built.image_maker })
     })
 }
 
@@ -152,13 +167,34 @@ impl Run<'_> {
         self.tests("tests", suites, AT_ONCE, &Conditions { variables, left_out: NOT_FAST });
     }
 
-    fn real(self, suites: &[Suite], bed: Bed) {
+    /// What is about the image comes last: it is built beside the others.
+    fn real(self, suites: &[Suite], bed: Bed, image_maker: Option<&Path>) {
         if let Some(reason) = bed.filter(|_| !suites.is_empty()) {
             return self.report.tests("real cluster", || real::skip(suites, &reason));
         }
-        self.tests("real cluster", suites, BEDS, &Conditions::default());
+        let (about_image, others): (Vec<Suite>, Vec<Suite>) =
+            suites.iter().cloned().partition(Suite::is_about_image);
+        thread::scope(|scope| {
+            let image = (!about_image.is_empty()).then(|| scope.spawn(|| self.image(image_maker)));
+            self.tests("real cluster", &others, BEDS, &Conditions::default());
+            let image = image.and_then(|image| image.join().expect("the maker of the image does not panic"));
+            if let Some(image) = image {
+                let variables = vec![(IMAGE_VARIABLE, image.display().to_string())];
+                let conditions = Conditions { variables, ..Conditions::default() };
+                self.tests("image", &about_image, BEDS, &conditions);
+            }
+        });
         // Each bed removes its own; one that was killed could not.
         cgroups::sweep_stale(enter::NAME_PREFIX);
+    }
+
+    /// Makes the image as it is shipped, and says where it is.
+    fn image(self, maker: Option<&Path>) -> Option<PathBuf> {
+        let archive = crate::root().join("target/image/prewarm.tar");
+        self.report.check("building the image", || {
+            image::make_for_tests(maker.context("nothing is built that makes images")?, &archive)?;
+            Ok(archive)
+        })
     }
 
     fn tests(self, title: &str, suites: &[Suite], at_once: usize, conditions: &Conditions) {

@@ -4,6 +4,7 @@
 
 pub mod credential;
 pub mod docker_config;
+pub mod interpreter;
 pub mod keyring;
 mod pattern;
 pub mod plugin;

@@ -1,4 +1,4 @@
-//! One layer: a file of pseudo-random bytes, a part of them zero so that it compresses.
+//! One layer: files of ours, or one of pseudo-random bytes, a part of them zero so that it compresses.
 
 use std::io::Write as _;
 
@@ -23,10 +23,19 @@ pub struct Layer {
 }
 
 /// A layer that was made.
-pub(super) struct Built {
+pub struct Built {
     pub blob: Blob,
     /// The digest before compression, which the image config lists.
     pub diff_id: String,
+}
+
+/// A file of a layer, which root owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Without a slash at the beginning.
+    pub path: String,
+    pub content: Vec<u8>,
+    pub is_executable: bool,
 }
 
 impl Layer {
@@ -46,7 +55,8 @@ impl Layer {
     }
 
     pub(super) fn build(&self, seed: &str, position: usize) -> Built {
-        compress(&archive(&format!("data/{position}.bin"), READABLE, &self.content(seed, position)))
+        let (path, content) = (format!("data/{position}.bin"), self.content(seed, position));
+        compress(&archive(&[File { path, content, is_executable: false }], None), Compression::fast())
     }
 
     fn content(&self, seed: &str, position: usize) -> Vec<u8> {
@@ -69,23 +79,38 @@ impl Layer {
 
 /// A layer with nothing but this program in the root directory.
 pub(super) fn executable(name: &str, program: &[u8]) -> Built {
-    compress(&archive(name, EXECUTABLE, program))
+    let program = File { path: name.to_owned(), content: program.to_vec(), is_executable: true };
+    compress(&archive(&[program], None), Compression::fast())
 }
 
-fn compress(archive: &[u8]) -> Built {
+/// A layer of these files, as small as can be: it is sent to many nodes. All of them are from this time, in seconds since 1970.
+pub fn of_files(files: &[File], time: u64) -> Built {
+    compress(&archive(files, Some(time)), Compression::best())
+}
+
+fn compress(archive: &[u8], level: Compression) -> Built {
     let diff_id = digest(archive);
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), level);
     encoder.write_all(archive).expect("memory takes every byte");
     Built { blob: Blob::of(encoder.finish().expect("memory takes every byte")), diff_id }
 }
 
-/// A tar archive of one file, the same for the same content: no time, no owner.
-fn archive(path: &str, mode: u32, content: &[u8]) -> Vec<u8> {
-    let mut header = tar::Header::new_gnu();
-    header.set_mode(mode);
-    header.set_size(content.len() as u64);
-    let mut archive = tar::Builder::new(Vec::with_capacity(content.len() + 4 * 512));
-    archive.append_data(&mut header, path, content).expect("memory takes every byte");
+/// A tar archive, the same for the same files: nothing of the machine is in it. Directories are made by whoever unpacks it.
+/// Generated images have neither time nor owner.
+pub(super) fn archive(files: &[File], time: Option<u64>) -> Vec<u8> {
+    let size: usize = files.iter().map(|file| file.content.len() + 4 * 512).sum();
+    let mut archive = tar::Builder::new(Vec::with_capacity(size));
+    for File { path, content, is_executable } in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(if *is_executable { EXECUTABLE } else { READABLE });
+        header.set_size(content.len() as u64);
+        if let Some(time) = time {
+            header.set_mtime(time);
+            header.set_uid(0);
+            header.set_gid(0);
+        }
+        archive.append_data(&mut header, path, content.as_slice()).expect("memory takes every byte");
+    }
     archive.into_inner().expect("memory takes every byte")
 }
 

@@ -1,13 +1,20 @@
-//! Generated images: n layers of a given size and compressibility, for one platform or two.
+//! Images, made without any engine: our own, of files, and generated ones of n layers of a given size and compressibility,
+//! for one platform or two.
 //!
-//! The same seed gives the same bytes, so digests can be compared across tests and machines, and nothing has to be
-//! downloaded. An [`Artifact`] is what a registry stores; how it gets there is for others.
+//! The same files or the same seed give the same bytes, so digests can be compared across builds, tests and machines, and
+//! nothing has to be downloaded. An [`Artifact`] is what a registry stores; with the feature `push` it gets there, too.
 
 mod artifact;
 mod layer;
+pub mod layout;
+#[cfg(feature = "push")]
+pub mod push;
+pub mod referrer;
 
 pub use artifact::{Artifact, Blob, Manifest};
-pub use layer::Layer;
+pub use layer::{Built, File, Layer, of_files};
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -74,26 +81,7 @@ impl Image {
     pub fn build(&self) -> Artifact {
         let data = self.layers.iter().enumerate().map(|(position, layer)| layer.build(&self.seed, position));
         let program = self.program.iter().map(|program| layer::executable(&program.name, &program.bytes));
-        let layers: Vec<_> = data.chain(program).collect();
-        let diff_ids: Vec<&str> = layers.iter().map(|layer| layer.diff_id.as_str()).collect();
-        let config = Blob::of(json_bytes(&json!({
-            "architecture": self.architecture,
-            "config": self.config(),
-            "os": "linux",
-            "rootfs": {"diff_ids": diff_ids, "type": "layers"},
-        })));
-        let manifest = Manifest::of(
-            MANIFEST,
-            json_bytes(&json!({
-                "config": config.descriptor(CONFIG),
-                "layers": layers.iter().map(|layer| layer.blob.descriptor(LAYER)).collect::<Vec<_>>(),
-                "mediaType": MANIFEST,
-                "schemaVersion": 2,
-            })),
-        );
-        let mut blobs = vec![config];
-        blobs.extend(layers.into_iter().map(|layer| layer.blob));
-        Artifact::new(blobs, vec![manifest])
+        assemble(&self.architecture, None, &self.config(), data.chain(program).collect())
     }
 
     fn config(&self) -> Value {
@@ -106,15 +94,46 @@ impl Image {
     }
 }
 
+/// Makes an image of its layers, for this architecture. `config` is what containers of it run, and how.
+pub fn assemble(architecture: &str, created: Option<&str>, config: &Value, layers: Vec<Built>) -> Artifact {
+    let diff_ids: Vec<&str> = layers.iter().map(|layer| layer.diff_id.as_str()).collect();
+    let mut whole = json!({
+        "architecture": architecture,
+        "config": config,
+        "os": "linux",
+        "rootfs": {"diff_ids": diff_ids, "type": "layers"},
+    });
+    if let Some(created) = created {
+        whole["created"] = json!(created);
+    }
+    let config = Blob::of(json_bytes(&whole));
+    let manifest = Manifest::of(
+        MANIFEST,
+        json_bytes(&json!({
+            "config": config.descriptor(CONFIG),
+            "layers": layers.iter().map(|layer| layer.blob.descriptor(LAYER)).collect::<Vec<_>>(),
+            "mediaType": MANIFEST,
+            "schemaVersion": 2,
+        })),
+    );
+    let mut blobs = vec![config];
+    blobs.extend(layers.into_iter().map(|layer| layer.blob));
+    Artifact::new(blobs, vec![manifest])
+}
+
 /// Makes one index of images for different architectures.
 pub fn index(images: &[Image]) -> Artifact {
+    index_of(images.iter().map(|image| (image.architecture.clone(), image.build())).collect())
+}
+
+/// The same of images that are made already.
+pub fn index_of(images: Vec<(String, Artifact)>) -> Artifact {
     let (mut blobs, mut manifests, mut entries) = (Vec::new(), Vec::new(), Vec::new());
-    for image in images {
-        let artifact = image.build();
+    for (architecture, artifact) in images {
         entries.push(json!({
             "digest": artifact.digest(),
             "mediaType": MANIFEST,
-            "platform": {"architecture": image.architecture, "os": "linux"},
+            "platform": {"architecture": architecture, "os": "linux"},
             "size": artifact.root().blob.bytes.len(),
         }));
         blobs.extend(artifact.blobs);
@@ -134,10 +153,22 @@ pub fn native_architecture() -> &'static str {
     }
 }
 
-/// Keys are written in alphabetical order above, because a feature of `serde_json` that any crate of the workspace may
-/// switch on decides between that order and the written one, and digests must not depend on it.
+/// With keys in alphabetical order: a feature of `serde_json` that any crate of the workspace may switch on decides between
+/// that order and the written one, and digests must not depend on it.
 fn json_bytes(value: &Value) -> Vec<u8> {
-    value.to_string().into_bytes()
+    sorted(value).to_string().into_bytes()
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<&String, Value> =
+                fields.iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(fields.into_iter().map(|(key, value)| (key.clone(), value)).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        plain => plain.clone(),
+    }
 }
 
 #[cfg(test)]

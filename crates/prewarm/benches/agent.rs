@@ -218,7 +218,7 @@ async fn memory(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
     node.succeeded(0).await?;
     tokio::time::sleep(Duration::from_secs(5)).await;
     let idle = resident_mib(node.agent_id()?)?;
-    figures.add("resident memory when idle", idle, "MiB", Bar::AtMost(15.0));
+    figures.add("resident memory when idle", idle, "MiB", Bar::AtMost(12.0));
     let images = node.take(BATCH);
     node.ask(&images).await?;
     node.succeeded(BATCH).await?;

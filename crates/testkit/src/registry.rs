@@ -11,17 +11,17 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use anyhow::{Context as _, ensure};
-use http::header::{CONTENT_TYPE, LOCATION};
-use http::{Method, Request, StatusCode};
+use anyhow::Context as _;
+use http::StatusCode;
 use prewarm_bed::inside::{self, BRIDGE_ADDRESS};
 use prewarm_bed::programs;
 
 pub use login::Challenge;
 pub use proxy::FaultProxy;
 
-use crate::http::{Answer, send};
-use crate::image::{Artifact, Blob, Manifest};
+use crate::http::get;
+use crate::image::Artifact;
+use crate::image::push::Repository;
 use crate::process::Process;
 use crate::wait;
 
@@ -65,8 +65,8 @@ impl Registry {
     pub async fn ready(&self) -> anyhow::Result<()> {
         wait::until("the registry", async || {
             self.process.check()?;
-            let answer = self.request(Method::GET, "/v2/", Vec::new(), "").await;
-            Ok(answer.is_ok_and(|answer| answer.status == StatusCode::OK).then_some(()))
+            let status = get(&format!("http://{}/v2/", self.host)).await;
+            Ok(status.is_ok_and(|status| status == StatusCode::OK).then_some(()))
         })
         .await
     }
@@ -83,48 +83,8 @@ impl Registry {
 
     /// Stores an image or an index under these tags. What is stored already is not sent again.
     pub async fn push(&self, name: &str, tags: &[&str], artifact: &Artifact) -> anyhow::Result<()> {
-        for blob in &artifact.blobs {
-            self.push_blob(name, blob).await.with_context(|| format!("pushing a blob of {name}"))?;
-        }
-        for manifest in &artifact.manifests {
-            self.push_manifest(name, &manifest.blob.digest, manifest).await?;
-        }
-        for tag in tags {
-            self.push_manifest(name, tag, artifact.root()).await?;
-        }
-        Ok(())
-    }
-
-    async fn push_blob(&self, name: &str, blob: &Blob) -> anyhow::Result<()> {
-        let path = format!("/v2/{name}/blobs/{}", blob.digest);
-        if self.request(Method::HEAD, &path, Vec::new(), "").await?.status == StatusCode::OK {
-            return Ok(());
-        }
-        let uploads = format!("/v2/{name}/blobs/uploads/");
-        let started = self.request(Method::POST, &uploads, Vec::new(), "").await?;
-        expect(&started, StatusCode::ACCEPTED)?;
-        let location = started.headers.get(LOCATION).context("the registry names no place for the upload")?;
-        let location = location.to_str().context("the place for the upload is no text")?;
-        let path = location.find("/v2/").map(|start| &location[start..]).context("the place has no path")?;
-        let separator = if path.contains('?') { '&' } else { '?' };
-        let path = format!("{path}{separator}digest={}", blob.digest);
-        let stored = self.request(Method::PUT, &path, blob.bytes.clone(), "application/octet-stream").await?;
-        expect(&stored, StatusCode::CREATED)
-    }
-
-    async fn push_manifest(&self, name: &str, reference: &str, manifest: &Manifest) -> anyhow::Result<()> {
-        let path = format!("/v2/{name}/manifests/{reference}");
-        let stored =
-            self.request(Method::PUT, &path, manifest.blob.bytes.clone(), manifest.media_type).await?;
-        expect(&stored, StatusCode::CREATED).with_context(|| format!("pushing {name} {reference}"))
-    }
-
-    async fn request(&self, method: Method, path: &str, body: Vec<u8>, kind: &str) -> anyhow::Result<Answer> {
-        let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.host));
-        if !kind.is_empty() {
-            request = request.header(CONTENT_TYPE, kind);
-        }
-        send(request.body(body).context("building a request")?).await
+        let repository = Repository::plain(&self.host, name, None);
+        repository.push(tags, artifact).await.with_context(|| format!("pushing {name}"))
     }
 }
 
@@ -143,14 +103,4 @@ fn command(host: &str, directory: &Path) -> anyhow::Result<Command> {
     // Otherwise it sends traces to a collector that does not exist, and logs each failure.
     command.arg("serve").arg(config).env("OTEL_TRACES_EXPORTER", "none");
     Ok(command)
-}
-
-fn expect(answer: &Answer, status: StatusCode) -> anyhow::Result<()> {
-    ensure!(
-        answer.status == status,
-        "the registry answered {}: {}",
-        answer.status,
-        String::from_utf8_lossy(&answer.body)
-    );
-    Ok(())
 }

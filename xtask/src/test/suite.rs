@@ -15,6 +15,10 @@ use crate::duration::readable;
 
 /// How the names of suites begin that need the real cluster.
 const REAL: &str = "real_";
+/// The suites that are about the image.
+const ABOUT_IMAGE: [&str; 1] = ["package/tests/real_image"];
+/// The program that makes it.
+const IMAGE_MAKER: &str = "prewarm-package";
 /// How much garbage the programs of the real cluster, which are written in Go, let pile up: a bed has memory to spare, and
 /// processors are what a test run lacks.
 const GARBAGE_PERCENT: &str = "400";
@@ -54,6 +58,8 @@ pub struct Outcome {
 /// Suites, and what clippy says of the code in them.
 pub struct Built {
     pub suites: Vec<Suite>,
+    /// What makes the image, if it was built.
+    pub image_maker: Option<PathBuf>,
     pub lints: Vec<String>,
 }
 
@@ -104,7 +110,8 @@ pub fn build(kind: Build) -> anyhow::Result<Built> {
     let mut command = cargo::cargo();
     with_clippy(&mut command).args(["test", "--profile", kind.profile(), "--workspace", "--no-run"]);
     let built = cargo::build(command.args(kind.targets()?))?;
-    Ok(Built { suites: suites(&built), lints: built.complaints })
+    let image_maker = built.messages.iter().find_map(image_maker);
+    Ok(Built { suites: suites(&built), image_maker, lints: built.complaints })
 }
 
 fn suites(built: &cargo::Built) -> Vec<Suite> {
@@ -112,6 +119,13 @@ fn suites(built: &cargo::Built) -> Vec<Suite> {
     // Cargo names them in the order in which they happen to be finished.
     suites.sort_by_key(Suite::title);
     suites
+}
+
+/// Reads one message of cargo for the program that makes the image.
+fn image_maker(message: &Value) -> Option<PathBuf> {
+    let is_maker = message["target"]["kind"][0] == "bin" && message["target"]["name"] == IMAGE_MAKER;
+    let is_program = message["reason"] == "compiler-artifact" && message["profile"]["test"] == false;
+    (is_maker && is_program).then(|| Some(message["executable"].as_str()?.into()))?
 }
 
 /// Reads one message of cargo; most of them are about something else.
@@ -139,6 +153,11 @@ impl Suite {
     /// Whether it needs the real cluster.
     pub fn is_real(&self) -> bool {
         self.kind == Kind::File && self.target.starts_with(REAL)
+    }
+
+    /// Whether it needs the image.
+    pub fn is_about_image(&self) -> bool {
+        ABOUT_IMAGE.contains(&self.title().as_str())
     }
 
     /// Whether it computes in simulated time, so that it may wait for a processor as long as others need one. What happens in
@@ -261,6 +280,16 @@ mod tests {
         let suite = parse(&message("lib", true)).unwrap();
         assert!(!suite.is_real());
         assert_eq!(suite.title(), "testkit");
+    }
+
+    #[test]
+    fn the_maker_of_images_is_found_among_the_messages() {
+        let mut program = message("bin", false);
+        program["target"]["name"] = IMAGE_MAKER.into();
+        assert_eq!(image_maker(&program), Some("/target/real_nodes-1".into()));
+        program["profile"]["test"] = true.into();
+        assert_eq!(image_maker(&program), None);
+        assert_eq!(image_maker(&message("bin", false)), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use super::config::Provider;
 use crate::scrub::scrub;
-use crate::{Credential, SecretText};
+use crate::{Credential, SecretText, interpreter};
 
 /// A plugin that answers more is stopped.
 pub(super) const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
@@ -28,6 +28,11 @@ const MAX_EXCERPT_BYTES: usize = 256;
 pub(super) enum RunError {
     #[error("it cannot be started: {0}")]
     Start(std::io::ErrorKind),
+    #[error(
+        "it needs {0}, which is not there: in the image there are no libraries and no shell, so a plugin has to be one \
+         statically linked program"
+    )]
+    Interpreter(String),
     #[error("its pipes cannot be read: {0}")]
     Pipes(std::io::ErrorKind),
     #[error("it did not answer within {} s and was stopped", .0.as_secs_f32())]
@@ -52,7 +57,7 @@ pub(super) async fn run(
     request: &[u8],
     time_limit: Duration,
 ) -> Result<Zeroizing<Vec<u8>>, RunError> {
-    let mut child = start(program, provider).map_err(|error| RunError::Start(error.kind()))?;
+    let mut child = start(program, provider).map_err(|error| why_not_started(program, &error))?;
     // Declared after the child, so dropped before it: the group must be told while its leader is not yet reaped.
     let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let ended = timeout(time_limit, converse(&mut child, request))
@@ -78,6 +83,15 @@ fn start(program: &Path, provider: &Provider) -> std::io::Result<Child> {
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
+}
+
+/// A program that is there and whose interpreter is not gets the same answer as one that does not exist.
+fn why_not_started(program: &Path, error: &std::io::Error) -> RunError {
+    let needed = interpreter::of_file(program).ok().flatten().filter(|needed| !Path::new(needed).exists());
+    match needed {
+        Some(needed) if error.kind() == std::io::ErrorKind::NotFound => RunError::Interpreter(needed),
+        _ => RunError::Start(error.kind()),
+    }
 }
 
 /// Writes and reads at once, because a plugin may answer before it has read everything.

@@ -62,3 +62,17 @@ async fn a_plugin_may_complain_at_length_and_leave_its_request_unread() {
     let found = bench::ask(&bench.plugins(), "reg.example/app").await;
     assert_eq!((found.credentials.len(), found.problems.len()), (1, 0));
 }
+
+#[tokio::test]
+async fn a_plugin_whose_libraries_are_missing_is_refused_with_that_reason() {
+    let bench = Bench::new("true");
+    let plugin = bench.path("plugin");
+    std::fs::remove_file(&plugin).unwrap();
+    // Written by another process: a file that this one writes may be busy while another test starts something.
+    let make = "sed s/ld-linux/ld-never/ /bin/sh >plugin && chmod 755 plugin";
+    let elsewhere = std::process::Command::new("sh").args(["-c", make]).current_dir(bench.path("")).status();
+    assert!(elsewhere.unwrap().success());
+    let problem = bench::ask(&bench.plugins(), "reg.example/app").await.problems.concat();
+    assert!(problem.contains("it needs /lib") && problem.contains("ld-never"), "{problem}");
+    assert!(problem.ends_with("a plugin has to be one statically linked program"), "{problem}");
+}

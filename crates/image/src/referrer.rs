@@ -1,0 +1,62 @@
+//! What is said of an image by somebody else's manifest: a referrer names the image as its subject.
+
+use serde_json::{Value, json};
+
+use crate::artifact::{Artifact, Blob, Manifest};
+use crate::{INDEX, MANIFEST, json_bytes};
+
+/// The config of an artifact that is no image: two bytes that everybody knows.
+const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+
+/// A document of this type about an image, under this name of a file.
+pub fn document(subject: &Artifact, media_type: &'static str, name: &str, content: Vec<u8>) -> Artifact {
+    let (config, document) = (Blob::of(b"{}".to_vec()), Blob::of(content));
+    let mut layer = document.descriptor(media_type);
+    layer["annotations"] = json!({"org.opencontainers.image.title": name});
+    let manifest = json!({
+        "artifactType": media_type,
+        "config": config.descriptor(EMPTY),
+        "layers": [layer],
+        "mediaType": MANIFEST,
+        "schemaVersion": 2,
+        "subject": subject.root().blob.descriptor(subject.root().media_type),
+    });
+    Artifact::new(vec![config, document], vec![Manifest::of(MANIFEST, json_bytes(&manifest))])
+}
+
+/// The tag under which a registry without an API for referrers keeps the list of them.
+pub fn tag(subject: &str) -> String {
+    subject.replace(':', "-")
+}
+
+/// That list.
+pub fn list(referrers: &[&Artifact]) -> Manifest {
+    let entries: Vec<Value> = referrers.iter().map(|referrer| entry(referrer)).collect();
+    Manifest::of(INDEX, json_bytes(&json!({"manifests": entries, "mediaType": INDEX, "schemaVersion": 2})))
+}
+
+fn entry(referrer: &Artifact) -> Value {
+    let manifest: Value = serde_json::from_slice(&referrer.root().blob.bytes).unwrap_or_default();
+    let mut entry = referrer.root().blob.descriptor(referrer.root().media_type);
+    entry["artifactType"] = manifest["artifactType"].clone();
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Image;
+
+    #[test]
+    fn a_document_names_the_image_that_it_is_about() {
+        let image = Image::new("web").build();
+        let document = document(&image, "application/vnd.cyclonedx+json", "parts.json", b"{}\n".to_vec());
+        let manifest: Value = serde_json::from_slice(&document.root().blob.bytes).unwrap();
+        assert_eq!(manifest["subject"]["digest"], image.digest());
+        assert_eq!(manifest["artifactType"], "application/vnd.cyclonedx+json");
+        let list: Value = serde_json::from_slice(&list(&[&document]).blob.bytes).unwrap();
+        assert_eq!(list["manifests"][0]["digest"], document.digest());
+        assert_eq!(list["manifests"][0]["artifactType"], "application/vnd.cyclonedx+json");
+        assert_eq!(tag("sha256:12ab"), "sha256-12ab");
+    }
+}

@@ -1,0 +1,114 @@
+//! `cargo xtask image`: builds the program as clusters run it, and makes the image of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::{cargo, shipped};
+
+/// What a person asks for. The rest is for the program that makes the image.
+pub struct Options {
+    platforms: Vec<&'static Platform>,
+    others: Vec<String>,
+}
+
+/// A kind of machine that clusters have.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Platform {
+    pub name: &'static str,
+    pub architecture: &'static str,
+    pub target: &'static str,
+}
+
+pub const PLATFORMS: [Platform; 2] = [
+    Platform { name: "linux/amd64", architecture: "amd64", target: "x86_64-unknown-linux-gnu" },
+    Platform { name: "linux/arm64", architecture: "arm64", target: "aarch64-unknown-linux-gnu" },
+];
+
+impl Options {
+    pub fn read(words: &[&str]) -> anyhow::Result<Self> {
+        let mut options = Self { platforms: Vec::new(), others: Vec::new() };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--platform" => {
+                    let name = words.next().context("--platform needs a name, such as linux/amd64")?;
+                    let known = PLATFORMS.iter().find(|platform| platform.name == *name);
+                    options.platforms.push(
+                        known.with_context(|| format!("{name} is neither linux/amd64 nor linux/arm64"))?,
+                    );
+                }
+                "--push" | "--output" => {
+                    let value = words.next().with_context(|| format!("{word} needs a value"))?;
+                    options.others.extend([(*word).to_owned(), (*value).to_owned()]);
+                }
+                "--plain-http" => options.others.push((*word).to_owned()),
+                other => bail!(
+                    "{other} is unknown; there are --push HOST/REPO:TAG, --output DIR|FILE.tar, --platform NAME, --plain-http"
+                ),
+            }
+        }
+        if options.platforms.is_empty() {
+            options.platforms.extend(&PLATFORMS);
+        }
+        Ok(options)
+    }
+}
+
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    let mut maker = cargo::cargo();
+    maker.args(["run", "--quiet", "--locked", "--package", "prewarm-package", "--"]);
+    make(maker, options)
+}
+
+/// Makes an archive for the tests, by a maker that is built already: for one platform, which is this machine's.
+pub fn make_for_tests(maker: &Path, archive: &Path) -> anyhow::Result<()> {
+    let output = ["--output".to_owned(), archive.display().to_string()];
+    make(Command::new(maker), &Options { platforms: vec![&PLATFORMS[0]], others: output.to_vec() })
+}
+
+fn make(mut command: Command, options: &Options) -> anyhow::Result<()> {
+    let (revision, time) = commit()?;
+    command.args(["image", "--revision", &revision, "--time", &time]);
+    for platform in &options.platforms {
+        println!("building for {}", platform.name);
+        let program = shipped::build_for_clusters(platform)?;
+        let program = format!("{}={}={}", platform.architecture, platform.target, program.display());
+        command.args(["--program", &program]);
+    }
+    let status = command.args(&options.others).status().context("starting the maker of images")?;
+    ensure!(status.success(), "the image could not be made");
+    Ok(())
+}
+
+/// The last commit and its time. A tree that differs from it says so: nobody could build the same again.
+fn commit() -> anyhow::Result<(String, String)> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").current_dir(crate::root()).args(arguments).output();
+        let output = output.context("starting git")?;
+        ensure!(output.status.success(), "git {}: {}", arguments[0], String::from_utf8_lossy(&output.stderr));
+        anyhow::Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let revision = git(&["rev-parse", "HEAD"])?;
+    let time = git(&["log", "-1", "--format=%ct"])?;
+    let is_changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+    Ok((if is_changed { format!("{revision}-changed") } else { revision }, time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_platforms_are_built_unless_some_are_named() {
+        assert_eq!(Options::read(&[]).unwrap().platforms.len(), 2);
+        let options = Options::read(&["--platform", "linux/amd64", "--output", "out"]).unwrap();
+        assert_eq!(options.platforms, [&PLATFORMS[0]]);
+        assert_eq!(options.others, ["--output", "out"]);
+        let error = |words: &[&str]| Options::read(words).err().unwrap().to_string();
+        assert!(error(&["--platform", "windows"]).contains("neither linux/amd64 nor linux/arm64"));
+        assert!(error(&["--output"]).contains("needs a value"));
+        assert!(error(&["--help"]).contains("--push HOST/REPO:TAG"));
+    }
+}
