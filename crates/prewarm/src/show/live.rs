@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use std::time::Duration;
 
-use ratatui::crossterm::terminal;
+use crossterm::terminal;
 
 use super::{Format, Look, Report, render};
 use crate::answer::{Answer, Exit};
