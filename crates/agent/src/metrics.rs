@@ -1,4 +1,4 @@
-//! What the agent counts, in the text form that Prometheus reads.
+//! What the agent counts, in the text form that Prometheus reads. `docs/observe.md` says what each metric means.
 //!
 //! Every label's values come from an enum, so that no image, job or registry can make the number of series grow.
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
-use prewarm_plan::node::worklist::Ending;
+use prewarm_plan::node::worklist::{Ending, Waits};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -36,7 +36,11 @@ struct Inner {
     pulls: Family<Two, Counter>,
     bytes: Counter,
     durations: Family<One, Histogram, fn() -> Histogram>,
-    queue: Family<One, Gauge>,
+    waits: Histogram,
+    failed_attempts: Family<One, Counter>,
+    queue: Family<Two, Gauge>,
+    lost_images: Counter,
+    runtime: Gauge,
     /// Absent until it is known: a zero would look like a full disk.
     free: Family<No, Gauge>,
     capacity: Family<No, Gauge>,
@@ -77,7 +81,11 @@ impl Metrics {
             pulls: Family::default(),
             bytes: Counter::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
+            waits: Histogram::new(DURATION_BUCKETS),
+            failed_attempts: Family::default(),
             queue: Family::default(),
+            lost_images: Counter::default(),
+            runtime: Gauge::default(),
             free: Family::default(),
             capacity: Family::default(),
             writes: Family::default(),
@@ -102,7 +110,10 @@ impl Metrics {
         for target in [Target::Api, Target::Runtime] {
             drop(self.inner.reconnects.get_or_create(&target.labels()));
         }
-        self.queue(0, 0);
+        for class in FailureClass::ALL {
+            drop(self.inner.failed_attempts.get_or_create(&[("class", class.name())]));
+        }
+        self.queue(Waits::default(), 0);
     }
 
     /// A task ended, well or badly.
@@ -132,12 +143,43 @@ impl Metrics {
         self.inner.pulls.get_or_create(&Ended::Cancelled.labels()).inc();
     }
 
-    /// So many tasks wait and so many are pulled.
-    pub fn queue(&self, waiting: usize, pulling: usize) {
-        for (state, count) in [("waiting", waiting), ("pulling", pulling)] {
+    /// So many tasks wait, by what for, and so many are pulled.
+    pub fn queue(&self, waits: Waits, pulling: usize) {
+        let Waits { place, room, runtime, registry, retry } = waits;
+        let waiting = [
+            ("place", place),
+            ("room", room),
+            ("runtime", runtime),
+            ("registry", registry),
+            ("retry", retry),
+        ];
+        let waiting = waiting.map(|(reason, count)| ("waiting", reason, count));
+        for (state, reason, count) in waiting.into_iter().chain([("pulling", "", pulling)]) {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            self.inner.queue.get_or_create(&[("state", state)]).set(count);
+            self.inner.queue.get_or_create(&[("state", state), ("reason", reason)]).set(count);
         }
+    }
+
+    /// An attempt begins. If it is the first of its task, that has waited so long.
+    pub fn began(&self, waited: Option<Duration>) {
+        if let Some(waited) = waited {
+            self.inner.waits.observe(waited.as_secs_f64());
+        }
+    }
+
+    /// An attempt failed, be it that another one follows.
+    pub fn attempt_failed(&self, class: FailureClass) {
+        self.inner.failed_attempts.get_or_create(&[("class", class.name())]).inc();
+    }
+
+    /// An image that was pulled is gone from the node.
+    pub fn lost_image(&self) {
+        self.inner.lost_images.inc();
+    }
+
+    /// Whether the container runtime answers.
+    pub fn has_runtime(&self, has_runtime: bool) {
+        self.inner.runtime.set(i64::from(has_runtime));
     }
 
     /// So many bytes are free on the images' filesystem, of so many.
@@ -184,7 +226,15 @@ impl Inner {
         registry.register_with_unit("pulled", "Size of the images pulled", Unit::Bytes, self.bytes.clone());
         let help = "Time from a task's first attempt to its end";
         registry.register_with_unit("pull_duration", help, Unit::Seconds, self.durations.clone());
-        registry.register("tasks", "Tasks that have not ended, by whether they wait", self.queue.clone());
+        let help = "Time from a task's arrival to its first attempt";
+        registry.register_with_unit("wait_duration", help, Unit::Seconds, self.waits.clone());
+        let help = "Attempts that failed, by why; a task may have several";
+        registry.register("failed_attempts", help, self.failed_attempts.clone());
+        let help = "Tasks that have not ended, by whether they wait and what for";
+        registry.register("tasks", help, self.queue.clone());
+        let help = "Images that were pulled and removed from the node since";
+        registry.register("images_lost", help, self.lost_images.clone());
+        registry.register("runtime_up", "1 if the container runtime answers", self.runtime.clone());
         let help = "Room left on the filesystem of the images";
         registry.register_with_unit("image_filesystem_free", help, Unit::Bytes, self.free.clone());
         let help = "Size of the filesystem of the images";

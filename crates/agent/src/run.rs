@@ -191,7 +191,7 @@ impl Loop {
         let decision = self.worklist.decide(&conditions, now);
         self.note_first_sync(now);
         let report_at = self.report_if_due(now);
-        self.agent.metrics.queue(self.worklist.queued(), self.worklist.running());
+        self.agent.metrics.queue(self.worklist.waits(&conditions, now), self.worklist.running());
         let room_at = conditions.no_room.is_some().then(|| now.elapsed + ROOM_INTERVAL);
         let check_at = self.check_at.filter(|_| self.runtime.is_some() && !self.is_checking);
         let wake_at = [decision.wake_at, report_at, room_at, check_at, self.stop_at];

@@ -70,7 +70,12 @@ fn a_failure_counts_by_its_class() {
 fn everything_else_is_counted_where_it_belongs() {
     let metrics = Metrics::new();
     metrics.cancelled();
-    metrics.queue(7, 2);
+    metrics.queue(Waits { place: 7, room: 1, runtime: 3, registry: 4, retry: 5 }, 2);
+    metrics.began(Some(Duration::from_secs(500)));
+    metrics.began(None);
+    metrics.attempt_failed(FailureClass::Tls);
+    metrics.lost_image();
+    metrics.has_runtime(true);
     metrics.room(10, 20);
     metrics.wrote_status(true);
     metrics.wrote_event(false);
@@ -89,8 +94,19 @@ fn everything_else_is_counted_where_it_belongs() {
         "prewarm_agent_image_filesystem_free_bytes{} 10",
         r#"prewarm_agent_pulls_total{result="cancelled",class=""} 1"#,
         r#"prewarm_agent_reconnects_total{target="runtime"} 1"#,
-        r#"prewarm_agent_tasks{state="pulling"} 2"#,
-        r#"prewarm_agent_tasks{state="waiting"} 7"#,
+        r#"prewarm_agent_tasks{state="pulling",reason=""} 2"#,
+        r#"prewarm_agent_tasks{state="waiting",reason="place"} 7"#,
+        r#"prewarm_agent_tasks{state="waiting",reason="room"} 1"#,
+        r#"prewarm_agent_tasks{state="waiting",reason="runtime"} 3"#,
+        r#"prewarm_agent_tasks{state="waiting",reason="registry"} 4"#,
+        r#"prewarm_agent_tasks{state="waiting",reason="retry"} 5"#,
+        r#"prewarm_agent_failed_attempts_total{class="Tls"} 1"#,
+        "prewarm_agent_images_lost_total 1",
+        "prewarm_agent_runtime_up 1",
+        "prewarm_agent_wait_duration_seconds_sum 500.0",
+        "prewarm_agent_wait_duration_seconds_count 1",
+        r#"prewarm_agent_wait_duration_seconds_bucket{le="600.0"} 1"#,
+        r#"prewarm_agent_wait_duration_seconds_bucket{le="+Inf"} 1"#,
     ];
     wanted.sort_unstable();
     assert_eq!(told, wanted);

@@ -35,6 +35,7 @@ impl Loop {
 
     fn begin(&mut self, start: Start) {
         let Some((runtime, room)) = self.runtime.clone() else { return };
+        self.agent.metrics.began(start.waited);
         let tools = Tools { runtime, credentials: self.agent.credentials.clone(), room };
         let sender = self.sender.clone();
         let number = start.attempt;

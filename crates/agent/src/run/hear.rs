@@ -96,6 +96,7 @@ impl Loop {
 
     fn use_runtime(&mut self, runtime: Runtime, room: Option<RoomGuard>) {
         self.agent.health.has_runtime();
+        self.agent.metrics.has_runtime(true);
         let watcher = tokio::spawn(check::follow_removals(runtime.clone(), self.removed.clone()));
         self.watcher = Some(Worker(watcher.abort_handle()));
         self.runtime = Some((runtime, room));
@@ -104,8 +105,10 @@ impl Loop {
 
     fn end(&mut self, attempt: u64, outcome: Outcome, now: Moment) {
         self.workers.remove(&attempt);
-        if matches!(outcome, Outcome::Interrupted(_)) {
-            self.lose_runtime();
+        match &outcome {
+            Outcome::Interrupted(_) => self.lose_runtime(),
+            Outcome::Failed(failure) => self.agent.metrics.attempt_failed(failure.class),
+            Outcome::Succeeded { .. } => {}
         }
         if let Some(ending) = self.worklist.ended(attempt, outcome, now, rand::random()) {
             self.tell(&ending);
@@ -125,6 +128,7 @@ impl Loop {
     fn lose_runtime(&mut self) {
         if self.runtime.take().is_some() {
             self.agent.metrics.reconnected(Target::Runtime);
+            self.agent.metrics.has_runtime(false);
             self.agent.health.lost_runtime();
             self.find_runtime();
         }
@@ -143,7 +147,9 @@ impl Loop {
             Err(error) => return debug!(%error, "the images could not be listed"),
         };
         for (key, is_present) in findings.images {
-            self.worklist.noted(&key, is_present, now);
+            if self.worklist.noted(&key, is_present, now) && !is_present {
+                self.agent.metrics.lost_image();
+            }
         }
         for (key, fingerprint) in findings.credentials {
             self.worklist.credentials_are(&key, fingerprint);

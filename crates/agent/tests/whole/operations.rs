@@ -69,15 +69,15 @@ async fn pulls_are_counted_by_result_and_class() {
     node.ask(json!({ NAME: image_of(vec![tag("pulled"), tag("present"), absent, limited]) })).await;
     node.start();
     node.until("the pull", |status| status.pulling == 1 && status.waiting == 0).await;
-    has(&node, "tasks{state=\"pulling\"} 1");
+    has(&node, "tasks{state=\"pulling\",reason=\"\"} 1");
     node.settled(4).await;
     pass(1.0).await;
     has(&node, "pulls_total{result=\"succeeded\",class=\"\"} 1");
     has(&node, "pulls_total{result=\"present\",class=\"\"} 1");
     has(&node, "pulls_total{result=\"failed\",class=\"NotFound\"} 1");
     has(&node, "pulls_total{result=\"failed\",class=\"RateLimited\"} 1");
-    has(&node, "tasks{state=\"pulling\"} 0");
-    has(&node, "tasks{state=\"waiting\"} 0");
+    has(&node, "tasks{state=\"pulling\",reason=\"\"} 0");
+    has(&node, "tasks{state=\"waiting\",reason=\"place\"} 0");
     has(&node, "pulled_bytes_total 5100");
     let writes = node.status_writes();
     has(&node, &format!("api_writes_total{{kind=\"status\",result=\"written\"}} {writes}"));

@@ -75,6 +75,8 @@ pub(super) struct Entry {
     pub task: Task,
     pub stage: Stage,
     pub failures: u32,
+    /// When this run of the agent was first asked for it; unknown if it is pulled again by itself.
+    pub asked_at: Option<Duration>,
     /// When its first attempt began, in the time that never jumps.
     pub begun: Option<Duration>,
     /// How long it had been at work before, under an earlier run of the agent.
@@ -101,6 +103,7 @@ impl Entry {
             task,
             stage: Stage::QUEUED,
             failures: 0,
+            asked_at: None,
             begun: None,
             spent: Duration::ZERO,
             message: None,

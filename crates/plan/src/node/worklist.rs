@@ -26,12 +26,14 @@ use super::task::{Asked, BadEntry, Key, Task};
 use outcome::ending;
 
 pub use outcome::{Conditions, Decision, Ending, Failure, Found, LookAhead, Outcome, Start};
+pub use waits::Waits;
 
 mod ahead;
 mod end;
 mod outcome;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 /// The tasks of one node.
 #[derive(Debug, Default)]
@@ -63,10 +65,11 @@ impl Worklist {
                 continue;
             }
             let known = reported.get(&key).filter(|status| status.version == task.version);
-            let entry = match known {
+            let mut entry = match known {
                 Some(status) => Entry::resumed(task, status, now),
                 None => Entry::new(task),
             };
+            entry.asked_at = Some(now.elapsed);
             self.entries.insert(key, entry);
         }
         self.take_over_bad(asked.bad, reported, now);
@@ -157,13 +160,14 @@ impl Worklist {
         self.turns.took(entry.task.owner());
         let is_known_absent = ahead::is_absent(entry.stage, now);
         entry.stage = Stage::Attempting { attempt: self.attempts };
-        entry.begun.get_or_insert(now.elapsed);
+        let is_first = entry.begun.replace(entry.begun.unwrap_or(now.elapsed)).is_none();
+        let waited = entry.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
         entry.started_at.get_or_insert(whole_seconds(now.wall));
         if entry.failures == 0 {
             entry.message = None;
         }
         entry.bytes = None;
-        Some(Start { attempt: self.attempts, task: entry.task.clone(), timeout, is_known_absent })
+        Some(Start { attempt: self.attempts, task: entry.task.clone(), timeout, is_known_absent, waited })
     }
 
     /// Says why each queued task waits, in words that do not change while it does.

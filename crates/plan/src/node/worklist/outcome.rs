@@ -44,6 +44,8 @@ pub struct Start {
     pub timeout: Duration,
     /// Whether a look ahead has just found that the node does not have it, so that the attempt need not look.
     pub is_known_absent: bool,
+    /// How long the task had waited, if this is its first attempt.
+    pub waited: Option<Duration>,
 }
 
 /// Images of waiting tasks to look for on the node.

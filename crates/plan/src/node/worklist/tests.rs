@@ -10,6 +10,7 @@ use crate::node::entry::Bytes;
 use crate::node::task::{read, reported};
 
 mod ahead;
+mod waits;
 
 const START: i64 = 1_800_000_000;
 /// No jitter: pauses are whole.
