@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use prewarm_api::kruise::{
@@ -176,10 +177,7 @@ impl Loop {
         if !self.is_synced() {
             return std::future::pending().await;
         }
-        let look_at = self.ledger.wake_at().map(|at| {
-            let left = at.duration_since(self.controller.clock.now());
-            Instant::now() + Duration::try_from(left).unwrap_or_default()
-        });
+        let look_at = self.ledger.wake_at().map(|at| self.instant(at));
         match look_at.into_iter().chain(self.size_at).min() {
             Some(at) => tokio::time::sleep_until(at.min(Instant::now() + LONGEST_SLEEP)).await,
             None => std::future::pending().await,
@@ -247,6 +245,8 @@ impl Loop {
         let before = self.ledger.passes();
         let commands = self.ledger.turn(self.controller.clock.now());
         self.controller.metrics.passed(before, self.ledger.passes(), Some(begin.elapsed()));
+        self.controller.metrics.measured(self.ledger.take_measured());
+        self.controller.metrics.ran(&self.ledger.crons.take_runs());
         for command in commands {
             self.applier.begin(command);
         }
@@ -257,16 +257,23 @@ impl Loop {
         self.passes = passes;
     }
 
-    /// Counts what the ledger holds, a while after it has changed.
+    /// Counts what the ledger holds, a while after it has changed, and again when a node becomes silent by time alone.
     fn count(&mut self, now: Instant) {
-        match self.size_at {
-            Some(at) if at <= now => {
-                self.controller.metrics.holds(self.ledger.size());
-                self.size_at = None;
-            }
-            Some(_) => {}
-            None => self.size_at = self.ledger.has_news().then(|| now + SIZE_INTERVAL),
+        if self.size_at.is_some_and(|at| at <= now) {
+            let size = self.ledger.size(self.controller.clock.now());
+            self.controller.metrics.holds(&size);
+            self.size_at = size.recount_at.map(|at| self.instant(at).max(now + SIZE_INTERVAL));
         }
+        if self.ledger.has_news() {
+            let soon = now + SIZE_INTERVAL;
+            self.size_at = Some(self.size_at.map_or(soon, |at| at.min(soon)));
+        }
+    }
+
+    /// A time of day in the time that never jumps.
+    fn instant(&self, at: Timestamp) -> Instant {
+        let left = at.duration_since(self.controller.clock.now());
+        Instant::now() + Duration::try_from(left).unwrap_or_default()
     }
 
     /// Watches pods and Jobs in those namespaces in which something depends on them.

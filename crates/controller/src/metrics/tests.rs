@@ -1,12 +1,20 @@
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+use prewarm_api::kruise::{FailureClass, SkipReason};
+use prewarm_plan::advanced_cron_job::runs::Fate;
+use prewarm_plan::ledger::Measured;
+use prewarm_plan::ledger::measure::{End, Phase};
+use prewarm_plan::ledger::size::{BroadcastPods, JobNodes, JobStates, Jobs, Nodes, Tags};
+
 use super::*;
 
 /// Everything that is counted and not zero, without help, types and the version.
 fn told(metrics: &Metrics) -> BTreeSet<String> {
     let text = metrics.encode();
     let lines = text.lines().filter_map(|line| line.strip_prefix("prewarm_controller_"));
-    lines.filter(|line| !line.ends_with(" 0") && !line.starts_with("build")).map(str::to_owned).collect()
+    let is_zero = |line: &str| line.ends_with(" 0") || line.ends_with(" 0.0");
+    lines.filter(|line| !is_zero(line) && !line.starts_with("build")).map(str::to_owned).collect()
 }
 
 fn lines<const N: usize>(lines: [&str; N]) -> BTreeSet<String> {
@@ -21,8 +29,12 @@ fn every_series_is_there_from_the_start_at_zero() {
     };
     assert_eq!(counts("api_writes_total{"), Written::ALL.len() * WriteResult::ALL.len());
     assert_eq!(counts("watch_reconnects_total{"), Kind::ALL.len());
-    assert_eq!((counts("passes_total{"), counts("jobs{")), (6, 4));
-    assert_eq!(told(&Metrics::new()), lines(["turn_duration_seconds_sum 0.0"]));
+    assert_eq!((counts("passes_total{"), counts("jobs{"), counts("nodes{"), counts("tags{")), (6, 18, 5, 5));
+    assert_eq!((counts("job_nodes{"), counts("broadcast_pods{"), counts("grants_ended_total{")), (8, 5, 13));
+    assert_eq!((counts("cron_runs_started_total{"), counts("cron_runs_ended_total{")), (2, 4));
+    assert_eq!((counts("cron_runs_skipped_total{"), counts("grant_duration_seconds_count{")), (5, 5));
+    assert_eq!(counts("oldest"), 0, "there is none");
+    assert_eq!(told(&Metrics::new()), BTreeSet::new());
     assert!(text.contains(concat!(r#"prewarm_controller_build_info{version=""#, env!("CARGO_PKG_VERSION"))));
 }
 
@@ -50,17 +62,72 @@ fn a_turn_counts_the_passes_that_it_made() {
 #[test]
 fn sizes_are_those_of_the_last_look() {
     let metrics = Metrics::new();
-    metrics.holds(Size { nodes: 9, tags: 90, running: 9, ..Size::default() });
-    metrics.holds(Size { nodes: 1, tags: 2, running: 3, paused: 4, finished: 5, terminating: 6, queue: 7 });
+    let nodes = Nodes { served: 9, ..Nodes::default() };
+    let oldest_grant = Some(Timestamp::from_second(1_794_880_800).unwrap());
+    metrics.holds(&Size { nodes, oldest_grant, ..Size::default() });
+    assert_eq!(
+        told(&metrics),
+        lines([r#"nodes{state="served"} 9"#, "oldest_unfinished_grant_timestamp_seconds{} 1794880800"])
+    );
+    let states = JobStates { running: 1, paused: 2, succeeded: 3, failed: 4, terminating: 5 };
+    let crons = JobStates { running: 6, paused: 7, terminating: 8, ..JobStates::default() };
+    metrics.holds(&Size {
+        nodes: Nodes { served: 1, silent: 2, unready: 3, pending: 4, excluded: 5 },
+        tags: Tags { unanswered: 1, waiting: 2, pulling: 3, succeeded: 4, failed: 5 },
+        jobs: Jobs { pulls: states, crons, ..Jobs::default() },
+        job_nodes: JobNodes { secrets: 7, ..JobNodes::default() },
+        broadcast_pods: BroadcastPods { unscheduled: 8, ..BroadcastPods::default() },
+        queue: 9,
+        ..Size::default()
+    });
     let wanted = lines([
-        "nodes 1",
-        "tags 2",
-        r#"jobs{state="running"} 3"#,
-        r#"jobs{state="paused"} 4"#,
-        r#"jobs{state="finished"} 5"#,
-        r#"jobs{state="terminating"} 6"#,
-        "queue 7",
-        "turn_duration_seconds_sum 0.0",
+        r#"nodes{state="served"} 1"#,
+        r#"nodes{state="silent"} 2"#,
+        r#"nodes{state="unready"} 3"#,
+        r#"nodes{state="pending"} 4"#,
+        r#"nodes{state="excluded"} 5"#,
+        r#"tags{state="unanswered"} 1"#,
+        r#"tags{state="waiting"} 2"#,
+        r#"tags{state="pulling"} 3"#,
+        r#"tags{state="succeeded"} 4"#,
+        r#"tags{state="failed"} 5"#,
+        r#"jobs{kind="image_pull_job",state="running"} 1"#,
+        r#"jobs{kind="image_pull_job",state="paused"} 2"#,
+        r#"jobs{kind="image_pull_job",state="succeeded"} 3"#,
+        r#"jobs{kind="image_pull_job",state="failed"} 4"#,
+        r#"jobs{kind="image_pull_job",state="terminating"} 5"#,
+        r#"jobs{kind="advanced_cron_job",state="running"} 6"#,
+        r#"jobs{kind="advanced_cron_job",state="paused"} 7"#,
+        r#"jobs{kind="advanced_cron_job",state="terminating"} 8"#,
+        r#"job_nodes{state="waiting_for_secrets"} 7"#,
+        r#"broadcast_pods{state="unscheduled"} 8"#,
+        "queue 9",
+    ]);
+    assert_eq!(told(&metrics), wanted);
+}
+
+#[test]
+fn what_is_measured_is_counted_by_phase_end_and_fate() {
+    let metrics = Metrics::new();
+    metrics.measured(vec![
+        Measured::Took(Phase::Whole, Duration::from_secs(2000)),
+        Measured::Ended(End::Succeeded, 1000),
+        Measured::Ended(End::Failed(FailureClass::Tls), 0),
+        Measured::Ended(End::Silent, 0),
+    ]);
+    metrics.ran(&[(Fate::Late, 1), (Fate::Failed, 2), (Fate::Skipped(SkipReason::TooLate), 3)].into());
+    let wanted = lines([
+        r#"grant_duration_seconds_sum{phase="whole"} 2000.0"#,
+        r#"grant_duration_seconds_count{phase="whole"} 1"#,
+        r#"grant_duration_seconds_bucket{le="3600.0",phase="whole"} 1"#,
+        r#"grant_duration_seconds_bucket{le="+Inf",phase="whole"} 1"#,
+        r#"grants_ended_total{result="succeeded",class=""} 1"#,
+        r#"grants_ended_total{result="failed",class="Tls"} 1"#,
+        r#"grants_ended_total{result="failed",class="Silent"} 1"#,
+        "pulled_bytes_total 1000",
+        r#"cron_runs_started_total{timing="late"} 1"#,
+        r#"cron_runs_ended_total{result="failed"} 2"#,
+        r#"cron_runs_skipped_total{reason="too_late"} 3"#,
     ]);
     assert_eq!(told(&metrics), wanted);
 }
@@ -84,7 +151,6 @@ fn everything_else_is_counted_where_it_belongs() {
         "leader 1",
         r#"watch_reconnects_total{kind="pod"} 1"#,
         "events_dropped_total 1",
-        "turn_duration_seconds_sum 0.0",
     ]);
     assert_eq!(told(&metrics), wanted);
     metrics.leads(false);

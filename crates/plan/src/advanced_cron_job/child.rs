@@ -144,7 +144,7 @@ fn by_conditions<'a>(conditions: impl Iterator<Item = (&'a str, &'a str, &'a str
 
 /// A list is complete only if every image is on every node: what is missing somewhere will be pulled there by a pod, and
 /// people have to know.
-fn by_completion(status: &ImageListPullJobStatus) -> State {
+pub fn by_completion(status: &ImageListPullJobStatus) -> State {
     if status.completion_time.is_none() {
         return State::Active;
     }

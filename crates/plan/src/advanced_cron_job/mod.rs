@@ -25,6 +25,7 @@ use crate::schedule::Schedule;
 use child::Child;
 use due::Skipped;
 use hindrance::Hindrance;
+use runs::{Fate, Runs};
 use timetable::Trouble;
 
 pub mod child;
@@ -32,6 +33,7 @@ pub mod due;
 pub mod hindrance;
 mod history;
 pub mod run;
+pub mod runs;
 pub mod timetable;
 
 /// So many runs that go on are listed, the latest: more would not fit into an object.
@@ -70,6 +72,8 @@ pub struct Decision {
     pub wake_at: Option<Timestamp>,
     /// What people hear of once the status is written.
     pub news: Vec<News>,
+    /// What became of runs, to be counted once the status is written.
+    pub runs: Runs,
 }
 
 /// Decides what to do for a cron job.
@@ -84,6 +88,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     let ends = history::untold(observed, settled);
     for end in &ends {
         draft.news.extend(end.news());
+        runs::count(&mut draft.runs, Fate::of_end(end));
         draft.find(end.finding());
         if let Some(image) = end.failed_image() {
             draft.status.last_failed_image = Some(image.to_owned());
@@ -105,6 +110,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         prune: history::surplus(observed, &ends),
         wake_at: next.wake_at,
         news: draft.news,
+        runs: draft.runs,
     }
 }
 
@@ -197,6 +203,7 @@ struct Draft<'a> {
     observed: &'a Observed<'a>,
     status: AdvancedCronJobStatus,
     news: Vec<News>,
+    runs: Runs,
 }
 
 impl<'a> Draft<'a> {
@@ -212,7 +219,7 @@ impl<'a> Draft<'a> {
             active: (!active.is_empty()).then_some(active),
             ..cron.status.clone().unwrap_or_default()
         };
-        Self { observed, status, news: Vec::new() }
+        Self { observed, status, news: Vec::new(), runs: Runs::default() }
     }
 
     fn find(&mut self, finding: Finding) {
@@ -236,6 +243,7 @@ impl<'a> Draft<'a> {
             }
         }
         for (at, child) in begun {
+            runs::count(&mut self.runs, Fate::of_begun(at, child));
             let note = format!("made {} {} for {at}", child.kind.as_str(), child.name);
             self.news.push(News { is_warning: false, reason: RUN_SCHEDULED, note });
         }
@@ -253,6 +261,7 @@ impl<'a> Draft<'a> {
             }
             None => all.push(SkippedRuns { reason: skipped.reason, count, last_time: Time(skipped.last) }),
         }
+        runs::skip(&mut self.runs, skipped);
         self.news.push(hindrance::skipped(skipped, self.observed.cron.spec.starting_deadline_seconds));
     }
 

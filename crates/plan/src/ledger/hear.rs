@@ -12,7 +12,7 @@ use super::job::Job;
 use super::node::Facts;
 use super::pod::PodFacts;
 use super::record::{ImageRecord, NodeImageRecord};
-use super::{Ledger, Target};
+use super::{Ledger, Target, measure};
 use crate::broadcast_job::fitness::NodeFacts;
 use crate::image_pull_job::roll::Roll;
 use crate::node::task::Key;
@@ -72,7 +72,9 @@ impl Ledger {
             changed.extend(node.forget_refusals());
         }
         let moves = old.labels != new.labels || old.is_terminating != new.is_terminating;
+        let measured = measure::measure(&old, &new, &changed, &self.jobs, now);
         node.image = Some(new);
+        self.keep_measured(measured);
         if moves {
             return self.regard(&name);
         }

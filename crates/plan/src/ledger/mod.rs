@@ -32,6 +32,7 @@ mod hear_run;
 mod intern;
 pub mod job;
 pub mod list;
+pub mod measure;
 mod member;
 pub mod node;
 mod outcome;
@@ -39,11 +40,14 @@ pub mod pod;
 pub mod record;
 mod reference;
 pub mod secrets;
+pub mod size;
 mod timers;
 mod turn;
 mod turn_list;
 
 pub use command::{Command, Outcome, Telling, Write};
+pub use measure::Measured;
+pub use size::Size;
 
 use broadcast::Broadcasts;
 use cron::Crons;
@@ -107,6 +111,7 @@ pub struct Ledger {
     /// Jobs that are gone, until their watch says so. UIDs do not come back, but what a watch says may be late.
     ended: BTreeSet<Arc<str>>,
     tellings: Vec<Telling>,
+    measured: Vec<Measured>,
     passes: Passes,
 }
 
@@ -135,25 +140,6 @@ pub struct Passes {
     pub broadcasts: u64,
     /// Over AdvancedCronJobs.
     pub crons: u64,
-}
-
-/// How much the ledger holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
-    /// Nodes.
-    pub nodes: usize,
-    /// Tags in their NodeImages.
-    pub tags: usize,
-    /// Unfinished jobs that have granted something or could.
-    pub running: usize,
-    /// Unfinished jobs with parallelism 0.
-    pub paused: usize,
-    /// Jobs that are over.
-    pub finished: usize,
-    /// Jobs that are being deleted.
-    pub terminating: usize,
-    /// Things that wait for the next turn.
-    pub queue: usize,
 }
 
 impl Ledger {
@@ -219,24 +205,6 @@ impl Ledger {
         let job = self.jobs.get(self.job_uids.get(key)?)?;
         let mut roll = job.roll.clone()?;
         Some(explain(&job.object, told_hold(&job.object).as_ref(), &mut roll, now))
-    }
-
-    /// How much the ledger holds. It counts everything, so it is for those who ask, not for every turn.
-    pub fn size(&self) -> Size {
-        let mut size = Size { nodes: self.nodes.len(), queue: self.dirty.len(), ..Size::default() };
-        let images = self.nodes.values().filter_map(|node| node.image.as_ref());
-        size.tags = images.map(record::NodeImageRecord::tags).sum();
-        for job in self.jobs.values() {
-            let is_paused = || crate::selection::parallelism(job.object.spec.parallelism.as_ref()) == 0;
-            let count = match () {
-                () if job.is_terminating() => &mut size.terminating,
-                () if !job.is_active() => &mut size.finished,
-                () if is_paused() => &mut size.paused,
-                () => &mut size.running,
-            };
-            *count += 1;
-        }
-        size
     }
 
     fn soil(&mut self, target: Target) {

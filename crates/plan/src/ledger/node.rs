@@ -9,7 +9,7 @@ use prewarm_api::kruise::NodeImage;
 use prewarm_api::names::{LINUX, NODE_TYPE_LABEL, OS_LABEL, VIRTUAL_KUBELET};
 
 use super::attempts::Attempts;
-use super::record::{NodeImageRecord, Shared};
+use super::record::{NodeImageRecord, Shared, TagRecord};
 use crate::node::task::Key;
 use crate::node_image::Verdict;
 use crate::selection::Requirements;
@@ -138,6 +138,14 @@ impl Node {
     /// The NodeImage that jobs can select: one that is not on its way out.
     pub fn live_image(&self) -> Option<&NodeImageRecord> {
         self.image.as_ref().filter(|image| !image.is_terminating)
+    }
+
+    /// What it is told to pull. Of two entries of one tag the agent minds the later round, and says nothing of the other.
+    pub fn tags(&self) -> impl Iterator<Item = &TagRecord> {
+        let images = self.image.iter().flat_map(|image| image.images.values());
+        images.flat_map(|image| {
+            image.tags.iter().filter(|tag| tag.current().is_some() || !image.is_outdone(tag))
+        })
     }
 
     /// What a job wants of it and has not got.

@@ -11,6 +11,7 @@ use prewarm_api::kruise::{
     NodeImageStatus, PullPhase, SandboxConfig, SecretReference,
 };
 use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
+use prewarm_api::names::message::NODE_SILENT;
 use prewarm_api::reference_object::ObjectReference;
 
 use super::intern::Interner;
@@ -31,6 +32,8 @@ pub struct NodeImageRecord {
     pub node_uid: Option<Arc<str>>,
     /// Whether it has any owner.
     pub has_owners: bool,
+    /// When it was made.
+    pub created_at: Option<Timestamp>,
     /// Whether it is being deleted.
     pub is_terminating: bool,
     /// What the node is told to pull.
@@ -92,6 +95,8 @@ pub struct TagStatus {
     pub bytes: Option<(i64, i64)>,
     /// When the image was found removed.
     pub lost_at: Option<Timestamp>,
+    /// Whether this is the controller's verdict on a node that did not answer.
+    pub is_verdict_on_silence: bool,
 }
 
 type Statuses = BTreeMap<Key, TagStatus>;
@@ -131,6 +136,7 @@ impl Shared {
             generation,
             labels,
             owner_references,
+            creation_timestamp,
             deletion_timestamp,
             ..
         } = object.metadata;
@@ -149,6 +155,7 @@ impl Shared {
             labels: self.labels.share(labels.unwrap_or_default()),
             node_uid: node.map(|owner| owner.uid.as_str().into()),
             has_owners: !owners.is_empty(),
+            created_at: moment(creation_timestamp),
             is_terminating: deletion_timestamp.is_some(),
             images,
             leftovers: statuses.into_iter().map(|(key, status)| (key, status.version)).collect(),
@@ -202,6 +209,8 @@ impl From<ImageTagStatus> for TagStatus {
             class: status.failure_class,
             bytes: status.bytes_done.zip(status.bytes_total),
             lost_at: moment(status.lost_at),
+            is_verdict_on_silence: status.phase == PullPhase::Failed
+                && status.message.as_deref() == Some(NODE_SILENT),
         }
     }
 }
@@ -216,11 +225,6 @@ impl NodeImageRecord {
     pub fn tag(&self, key: &Key) -> Option<(&ImageRecord, &TagRecord)> {
         let image = self.images.get(key.name.as_str())?;
         Some((image, image.tag(&key.tag)?))
-    }
-
-    /// How many tags the node is told to pull.
-    pub fn tags(&self) -> usize {
-        self.images.values().map(|image| image.tags.len()).sum()
     }
 
     /// The version that the node last reported for a tag that is not in the spec.

@@ -17,6 +17,7 @@ mod credentials;
 mod fan_out;
 mod hand;
 mod losses;
+mod measuring;
 mod rolling;
 mod selecting;
 mod sharing;

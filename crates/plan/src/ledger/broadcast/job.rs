@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{BROADCAST_JOB, BroadcastJob};
+use prewarm_api::kruise::{BROADCAST_JOB, BroadcastJob, BroadcastJobPhase};
 
 use crate::broadcast_job::is_over;
 use crate::broadcast_job::roll::Roll;
@@ -12,6 +12,7 @@ use crate::broadcast_job::shape::Shape;
 use crate::ledger::attempts::Attempts;
 use crate::ledger::command::{News, Telling};
 use crate::ledger::reference;
+use crate::ledger::size::JobState;
 use crate::secret::JobKey;
 
 /// One job.
@@ -82,6 +83,20 @@ impl Broadcast {
         let was_over = is_over(&self.object);
         self.object = object;
         is_edited || was_over != is_over(&self.object)
+    }
+
+    /// Where it is in its life.
+    pub fn state(&self) -> JobState {
+        let has_failed =
+            self.object.status.as_ref().and_then(|status| status.phase) == Some(BroadcastJobPhase::Failed);
+        match () {
+            () if self.object.metadata.deletion_timestamp.is_some() => JobState::Terminating,
+            // One that never ends can fail all the same.
+            () if has_failed => JobState::Failed,
+            () if is_over(&self.object) => JobState::Succeeded,
+            () if self.object.spec.paused => JobState::Paused,
+            () => JobState::Running,
+        }
     }
 
     /// Something that people hear of this job.

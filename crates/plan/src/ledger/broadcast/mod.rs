@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::command::Telling;
 use super::gone::Gone;
+use super::size::{BroadcastPods, JobState, JobStates};
 use super::timers::Timers;
 use crate::broadcast_job::fitness::NodeFacts;
 use crate::broadcast_job::pod::Pod;
@@ -88,6 +89,24 @@ impl Broadcasts {
     /// All pods with their UIDs.
     pub fn held_pods(&self) -> impl Iterator<Item = (&JobKey, &str)> {
         self.homes.iter().map(|(key, home)| (key, &*home.uid))
+    }
+
+    /// How many jobs there are, and how many pods the unfinished ones have.
+    pub fn size(&self) -> (JobStates, BroadcastPods) {
+        let (mut jobs, mut pods) = (JobStates::default(), BroadcastPods::default());
+        for job in self.jobs.values() {
+            let state = job.state();
+            jobs.add(state);
+            if matches!(state, JobState::Running | JobState::Paused) {
+                let (tally, unscheduled) = (job.roll.tally(), job.roll.unscheduled().len());
+                pods.waiting += tally.open.saturating_sub(tally.active);
+                pods.unscheduled += unscheduled;
+                pods.active += tally.active.saturating_sub(unscheduled);
+                pods.succeeded += tally.succeeded;
+                pods.failed += tally.failed;
+            }
+        }
+        (jobs, pods)
     }
 
     /// How often the passes over a job have looked at a node so far.

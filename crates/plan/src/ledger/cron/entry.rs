@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob, TemplateKind};
 
+use crate::advanced_cron_job::runs::Runs;
 use crate::advanced_cron_job::timetable::{self, Trouble};
 use crate::ledger::attempts::Attempts;
 use crate::ledger::command::{News, Telling};
@@ -31,6 +32,8 @@ pub struct Cron {
     pub refusal: Option<String>,
     /// What people are told when the write that is under way has arrived.
     pub tellings: Vec<Telling>,
+    /// What is counted when the write that is under way has arrived.
+    pub runs: Runs,
     /// Writes to it.
     pub attempts: Attempts,
     /// Pauses after trouble with its runs.
@@ -49,6 +52,7 @@ impl Cron {
             replaced: BTreeSet::new(),
             refusal: None,
             tellings: Vec::new(),
+            runs: Runs::default(),
             attempts: Attempts::default(),
             run_attempts: Attempts::default(),
         }

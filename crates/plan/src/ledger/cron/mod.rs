@@ -11,8 +11,10 @@ use prewarm_api::kruise::TemplateKind;
 
 use super::command::Telling;
 use super::gone::Gone;
+use super::size::{JobState, JobStates};
 use super::timers::Timers;
 use crate::advanced_cron_job::child::Child;
+use crate::advanced_cron_job::runs::Runs;
 use crate::secret::JobKey;
 use entry::Cron;
 
@@ -39,6 +41,8 @@ pub struct Crons {
     dirty: BTreeSet<Arc<str>>,
     timers: Timers<Arc<str>>,
     tellings: Vec<Telling>,
+    /// What became of runs, as far as the statuses have it.
+    counted: Runs,
     passes: u64,
 }
 
@@ -131,6 +135,24 @@ impl Crons {
     /// How many passes over a cron job there were.
     pub fn passes(&self) -> u64 {
         self.passes
+    }
+
+    /// What became of runs since this was last asked.
+    pub fn take_runs(&mut self) -> Runs {
+        std::mem::take(&mut self.counted)
+    }
+
+    /// How many cron jobs there are.
+    pub fn size(&self) -> JobStates {
+        let mut states = JobStates::default();
+        for cron in self.entries.values() {
+            states.add(match () {
+                () if cron.object.metadata.deletion_timestamp.is_some() => JobState::Terminating,
+                () if cron.object.spec.paused => JobState::Paused,
+                () => JobState::Running,
+            });
+        }
+        states
     }
 
     /// All cron jobs with their UIDs.

@@ -22,11 +22,14 @@ impl Crons {
         jitter: f64,
     ) {
         let Some(cron) = self.entries.get_mut(uid) else { return };
-        let tellings = std::mem::take(&mut cron.tellings);
+        let (tellings, runs) = (std::mem::take(&mut cron.tellings), std::mem::take(&mut cron.runs));
         match outcome {
             Outcome::Written(object) => {
                 cron.attempts.succeed();
                 self.tellings.extend(tellings);
+                for (fate, count) in runs {
+                    *self.counted.entry(fate).or_default() += count;
+                }
                 self.hear_cron(object);
             }
             Outcome::Gone => self.lose_cron(key, Some(uid)),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use prewarm_api::kruise::{AdvancedCronJob, ImageListPullJob, TemplateKind};
+use prewarm_api::kruise::{AdvancedCronJob, ImageListPullJob, SkipReason, TemplateKind};
 use serde_json::{Value, json};
 
 use crate::advanced_cron_job::child::Child;
+use crate::advanced_cron_job::runs::{Fate, Runs};
 use crate::ledger::cron::RunKey;
+use crate::ledger::size::JobStates;
 use crate::ledger::{Command, Ledger, Outcome, Settings, Write};
 use crate::secret::JobKey;
 
@@ -245,4 +247,33 @@ fn a_thousand_cron_jobs_rest_between_their_runs() {
     let asked = settle(&mut ledger, 3600);
     assert_eq!(asked.iter().filter(|one| one.starts_with("create")).count(), 1000);
     assert_eq!(asked.len(), 3000, "a run, a status and an event each");
+}
+
+#[test]
+fn runs_are_counted_once_their_status_is_written() {
+    let mut ledger = ledger();
+    ledger.crons.hear_cron(cron("hourly", &json!({})));
+    settle(&mut ledger, 1);
+    carry_out(&mut ledger, 3600, true);
+    assert_eq!(ledger.crons.take_runs(), Runs::new(), "it is made and not written down");
+    settle(&mut ledger, 3600);
+    assert_eq!(ledger.crons.take_runs(), Runs::from([(Fate::OnTime, 1)]));
+    // Two times pass without a controller; the later one happens and replaces the run before.
+    settle(&mut ledger, 3 * 3600 + 5);
+    let wanted = [(Fate::OnTime, 1), (Fate::Replaced, 1), (Fate::Skipped(SkipReason::Missed), 1)];
+    assert_eq!(ledger.crons.take_runs(), Runs::from(wanted));
+    assert_eq!(ledger.crons.size(), JobStates { running: 1, ..JobStates::default() });
+}
+
+#[test]
+fn a_run_that_is_made_more_than_a_minute_after_its_time_is_late() {
+    let mut run = child(
+        json!({"metadata": {"name": "x", "creationTimestamp": at(61), "ownerReferences": [
+        {"apiVersion": "apps.kruise.io/v1beta1", "kind": "AdvancedCronJob", "name": "c", "uid": "c", "controller": true},
+    ]}, "spec": {"images": ["a"], "completionPolicy": {}}}),
+        "1",
+    );
+    assert_eq!(Fate::of_begun(at(0), &run), Fate::Late);
+    run.began_at = Some(at(60));
+    assert_eq!(Fate::of_begun(at(0), &run), Fate::OnTime);
 }

@@ -83,6 +83,7 @@ impl Cron {
         if self.attempts.is_blocked(now) {
             return self.attempts.pause_ends();
         }
+        self.runs = decision.runs;
         self.tellings = decision.news.into_iter().map(|news| self.telling(news)).collect();
         let write = Write::Status(guarded(&self.object.metadata, replace_status(json!(status))));
         self.attempts.begin();
