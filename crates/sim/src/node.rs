@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prewarm_agent::config::{Config, RuntimeChoice};
 use prewarm_agent::secrets::KubeSecrets;
-use prewarm_agent::{Agent, run};
+use prewarm_agent::{Agent, Metrics, run};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::Clock;
 use prewarm_control_plane::spawn_until;
@@ -28,6 +28,7 @@ pub struct Node {
     server: Server,
     clock: Arc<dyn Clock>,
     running: Option<Running>,
+    metrics: Metrics,
 }
 
 struct Running {
@@ -40,12 +41,14 @@ impl Node {
     /// A node whose agent does not run yet.
     pub fn new(name: &str, server: &Server, clock: Arc<dyn Clock>) -> Self {
         let (runtime, faults) = (Fake::new(), Faults::none());
-        Self { name: name.to_owned(), runtime, faults, server: server.clone(), clock, running: None }
+        let metrics = Metrics::new();
+        Self { name: name.to_owned(), runtime, faults, server: server.clone(), clock, running: None, metrics }
     }
 
     /// Starts the agent.
     pub fn start(&mut self) {
         let (agent, writer) = self.parts(&self.faults);
+        self.metrics = agent.metrics.clone();
         let (stop, stopped) = oneshot::channel();
         let agent = tokio::spawn(run(agent, async move { drop(stopped.await) }));
         self.running = Some(Running { stop, agent, writer: tokio::spawn(writer.run()) });
@@ -101,6 +104,11 @@ impl Node {
             drop(running.agent.await);
             drop(running.writer.await);
         }
+    }
+
+    /// What the agent counted since it was last started, as text.
+    pub fn metrics(&self) -> String {
+        self.metrics.encode()
     }
 
     /// How often this reference was pulled to its end.
