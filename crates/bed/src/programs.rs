@@ -197,6 +197,7 @@ mod tests {
                 ("kubernetes", "1.34.4"),
                 ("containerd", "2.2.0"),
                 ("crio", "1.34.0"),
+                ("helm", "4.3.1"),
                 ("registry", "3.0.0"),
                 ("etcd", "3.6.5"),
                 ("runc", "1.3.3"),

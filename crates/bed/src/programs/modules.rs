@@ -65,6 +65,16 @@ pub const MODULES: &[Module] = &[
         }),
     },
     Module {
+        name: "helm",
+        path: "helm.sh/helm/v4",
+        programs: &[Program { name: "helm", package: "helm.sh/helm/v4/cmd/helm" }],
+        version_package: None,
+        go_mod: include_str!("../../../../tools/helm/go.mod"),
+        go_sum: include_str!("../../../../tools/helm/go.sum"),
+        sources: &[],
+        native: None,
+    },
+    Module {
         name: "registry",
         path: "github.com/distribution/distribution/v3",
         programs: &[Program {
