@@ -22,7 +22,7 @@ usage: cargo xtask <task>
   test --repeat N      builds once, then runs all suites N times with other seeds, each fifth time beside a busy
                        machine, and prints what failed how often; counts add up from call to call
        --only NAME     with any of these: only the suites whose name has NAME in it
-  gen                  writes the generated files: deploy/crds, policies, roles, manifests
+  gen                  writes the generated files: definitions, the chart's roles, deploy/install.yaml
   check                fails if a generated file is out of date
   bench <name>         measures the program as it is shipped, prints one JSON line per figure and fails if a bar is
                        missed; without a name it lists what there is

@@ -1,8 +1,6 @@
 //! What each of the project's programs may do in a cluster: one table, from which the shipped roles are made and
 //! against which a real server is asked.
 
-use serde_json::{Value, json};
-
 use crate::names::DEFAULT_CONFIG_NAMESPACE;
 
 /// The namespace in which the programs run.
@@ -20,6 +18,8 @@ pub struct Account {
 /// Verbs on one resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Permission {
+    /// What they are needed for.
+    pub part: Part,
     /// Where they hold.
     pub scope: Scope,
     /// The API group; empty for the core group.
@@ -30,8 +30,38 @@ pub struct Permission {
     pub verbs: &'static [&'static str],
 }
 
+/// What a permission is needed for. Each part is a role of its own, so that a cluster can leave out the kinds that it does
+/// not use: without a part's role the controller works on everything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Nodes, NodeImages and ImagePullJobs: nothing works without.
+    Base,
+    /// Lists, and the ImagePullJobs that are made for them.
+    ImageListPullJob,
+    /// BroadcastJobs, and the pods that are made for them.
+    BroadcastJob,
+    /// AdvancedCronJobs, and the Jobs that are made for them. The lists and BroadcastJobs that they make belong to those parts.
+    AdvancedCronJob,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Self; 4] =
+        [Self::Base, Self::ImageListPullJob, Self::BroadcastJob, Self::AdvancedCronJob];
+
+    /// The kind that the part is for, unless everything needs it.
+    pub fn kind(self) -> Option<&'static str> {
+        match self {
+            Self::Base => None,
+            Self::ImageListPullJob => Some("ImageListPullJob"),
+            Self::BroadcastJob => Some("BroadcastJob"),
+            Self::AdvancedCronJob => Some("AdvancedCronJob"),
+        }
+    }
+}
+
 /// Where a permission holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// On cluster-wide objects and in every namespace.
     Cluster,
@@ -42,6 +72,9 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Cluster, Self::ConfigNamespace, Self::SystemNamespace];
+
     /// The namespace in which it holds, if it is one.
     pub fn namespace(self) -> Option<&'static str> {
         match self {
@@ -60,12 +93,14 @@ pub const AGENT: Account = Account {
     name: "prewarm-agent",
     permissions: &[
         Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "nodeimages",
             verbs: &["get", "list", "watch"],
         },
         Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "nodeimages/status",
@@ -73,13 +108,20 @@ pub const AGENT: Account = Account {
         },
         // Jobs are in any namespace, and their events with them.
         Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "events.k8s.io",
             resource: "events",
             verbs: &["create", "patch"],
         },
         // No list and no watch: a Secret is read by its name, when a task names it.
-        Permission { scope: Scope::ConfigNamespace, group: "", resource: "secrets", verbs: &["get"] },
+        Permission {
+            part: Part::Base,
+            scope: Scope::ConfigNamespace,
+            group: "",
+            resource: "secrets",
+            verbs: &["get"],
+        },
     ],
 };
 
@@ -90,16 +132,30 @@ pub const AGENT: Account = Account {
 pub const CONTROLLER: Account = Account {
     name: "prewarm-controller",
     permissions: &[
-        Permission { scope: Scope::Cluster, group: "", resource: "nodes", verbs: &["list", "watch"] },
-        // Watched in namespaces with an unfinished job that selects nodes by their pods; made and deleted for
-        // BroadcastJobs.
         Permission {
+            part: Part::Base,
+            scope: Scope::Cluster,
+            group: "",
+            resource: "nodes",
+            verbs: &["list", "watch"],
+        },
+        // Watched in namespaces with an unfinished job that selects nodes by their pods.
+        Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "",
             resource: "pods",
-            verbs: &["get", "list", "watch", "create", "delete"],
+            verbs: &["list", "watch"],
         },
         Permission {
+            part: Part::BroadcastJob,
+            scope: Scope::Cluster,
+            group: "",
+            resource: "pods",
+            verbs: &["get", "create", "delete"],
+        },
+        Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "nodeimages",
@@ -107,54 +163,70 @@ pub const CONTROLLER: Account = Account {
         },
         // Verdicts on nodes that do not answer.
         Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "nodeimages/status",
             verbs: &["patch"],
         },
         Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagepulljobs",
-            verbs: &["get", "list", "watch", "create", "patch", "delete"],
+            verbs: &["get", "list", "watch", "patch", "delete"],
         },
         Permission {
+            part: Part::ImageListPullJob,
+            scope: Scope::Cluster,
+            group: "apps.kruise.io",
+            resource: "imagepulljobs",
+            verbs: &["create"],
+        },
+        Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagepulljobs/status",
             verbs: &["patch"],
         },
         Permission {
+            part: Part::ImageListPullJob,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagelistpulljobs",
             verbs: &["get", "list", "watch", "create", "patch", "delete"],
         },
         Permission {
+            part: Part::ImageListPullJob,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagelistpulljobs/status",
             verbs: &["patch"],
         },
         Permission {
+            part: Part::BroadcastJob,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "broadcastjobs",
             verbs: &["get", "list", "watch", "create", "patch", "delete"],
         },
         Permission {
+            part: Part::BroadcastJob,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "broadcastjobs/status",
             verbs: &["patch"],
         },
         Permission {
+            part: Part::AdvancedCronJob,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "advancedcronjobs",
             verbs: &["get", "list", "watch"],
         },
         Permission {
+            part: Part::AdvancedCronJob,
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "advancedcronjobs/status",
@@ -162,25 +234,35 @@ pub const CONTROLLER: Account = Account {
         },
         // Watched in namespaces with an AdvancedCronJob that makes Jobs.
         Permission {
+            part: Part::AdvancedCronJob,
             scope: Scope::Cluster,
             group: "batch",
             resource: "jobs",
             verbs: &["get", "list", "watch", "create", "delete"],
         },
-        Permission { scope: Scope::Cluster, group: "", resource: "secrets", verbs: &["get"] },
         Permission {
+            part: Part::Base,
+            scope: Scope::Cluster,
+            group: "",
+            resource: "secrets",
+            verbs: &["get"],
+        },
+        Permission {
+            part: Part::Base,
             scope: Scope::ConfigNamespace,
             group: "",
             resource: "secrets",
             verbs: &["list", "watch", "create", "patch", "delete"],
         },
         Permission {
+            part: Part::Base,
             scope: Scope::Cluster,
             group: "events.k8s.io",
             resource: "events",
             verbs: &["create", "patch"],
         },
         Permission {
+            part: Part::Base,
             scope: Scope::SystemNamespace,
             group: "coordination.k8s.io",
             resource: "leases",
@@ -193,78 +275,15 @@ pub const CONTROLLER: Account = Account {
 pub const ACCOUNTS: [Account; 2] = [AGENT, CONTROLLER];
 
 impl Account {
-    /// The objects that give the account its permissions, in the order in which they are applied.
-    pub fn objects(&self) -> Vec<Value> {
-        let Self { name, .. } = self;
-        let rbac = "rbac.authorization.k8s.io";
-        let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE}]);
-        let role = |kind: &str| json!({"apiGroup": rbac, "kind": kind, "name": name});
-        let object = |kind: &str, namespace: Option<&str>, fields: Value| {
-            let mut object = fields;
-            object["apiVersion"] =
-                json!(if kind == "ServiceAccount" { "v1".into() } else { format!("{rbac}/v1") });
-            object["kind"] = json!(kind);
-            object["metadata"] = json!({"name": name, "labels": labels()});
-            if let Some(namespace) = namespace {
-                object["metadata"]["namespace"] = json!(namespace);
-            }
-            object
-        };
-        let mut objects = vec![
-            // Whatever mounts a host's directory needs the privileged level; what else is unusual is told.
-            namespace(
-                SYSTEM_NAMESPACE,
-                &[("enforce", "privileged"), ("warn", "restricted"), ("audit", "restricted")],
-            ),
-            namespace(DEFAULT_CONFIG_NAMESPACE, &[]),
-            object("ServiceAccount", Some(SYSTEM_NAMESPACE), json!({"automountServiceAccountToken": false})),
-        ];
-        for scope in [Scope::Cluster, Scope::ConfigNamespace, Scope::SystemNamespace] {
-            let rules = self.rules(scope);
-            if rules.is_empty() {
-                continue;
-            }
-            let (namespace, kind) =
-                (scope.namespace(), if scope == Scope::Cluster { "ClusterRole" } else { "Role" });
-            objects.push(object(kind, namespace, json!({"rules": rules})));
-            let binding = json!({"roleRef": role(kind), "subjects": subjects});
-            objects.push(object(&format!("{kind}Binding"), namespace, binding));
-        }
-        objects
-    }
-
-    /// The objects as one file of YAML, the same bytes every time.
-    pub fn to_yaml(&self) -> String {
-        let documents = self.objects().into_iter();
-        let texts = documents.map(|object| serde_saphyr::to_string(&object).expect("JSON is YAML"));
-        texts.collect::<Vec<_>>().join("---\n")
-    }
-
-    /// The name under which the API server knows the account.
+    /// The name under which the API server knows the account, if it is installed as `install.yaml` has it.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{}", self.name)
     }
 
-    fn rules(&self, scope: Scope) -> Vec<Value> {
-        let granted = self.permissions.iter().filter(|permission| permission.scope == scope);
-        granted
-            .map(|Permission { group, resource, verbs, .. }| {
-                json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
-            })
-            .collect()
+    /// What one of its roles holds.
+    pub fn permissions_of(&self, part: Part, scope: Scope) -> impl Iterator<Item = &'static Permission> {
+        self.permissions.iter().filter(move |one| one.part == part && one.scope == scope)
     }
-}
-
-fn labels() -> Value {
-    json!({"app.kubernetes.io/part-of": "prewarm"})
-}
-
-fn namespace(name: &str, security: &[(&str, &str)]) -> Value {
-    let mut labels = labels();
-    for (mode, level) in security {
-        labels[format!("pod-security.kubernetes.io/{mode}")] = json!(level);
-    }
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 }
 
 #[cfg(test)]
@@ -275,7 +294,7 @@ mod tests {
     fn no_account_has_a_permission_that_leads_to_others() {
         let dangerous = ["*", "escalate", "bind", "impersonate", "deletecollection"];
         for permission in ACCOUNTS.iter().flat_map(|account| account.permissions) {
-            let Permission { resource, verbs, group, scope } = permission;
+            let Permission { resource, verbs, group, scope, .. } = permission;
             assert!(
                 *group != "*"
                     && !resource.contains('*')

@@ -1,4 +1,7 @@
-//! Puts definitions on a server and waits until it serves them.
+//! Puts definitions on a server and waits until it serves them, and installs what is shipped.
+
+use std::fs;
+use std::path::Path;
 
 use ::http::Request;
 use anyhow::Context as _;
@@ -6,7 +9,43 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 
-use crate::wait;
+use crate::{ApiServer, wait};
+
+/// What the programs need before they start, of all that is shipped.
+const RIGHTS: [&str; 8] = [
+    "Namespace",
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+];
+const DEFINITION: &str = "CustomResourceDefinition";
+
+/// Applies `deploy/install.yaml` without the definitions.
+pub async fn shipped(server: &ApiServer) -> anyhow::Result<()> {
+    apply_shipped(server, |kind| kind != DEFINITION).await
+}
+
+/// Applies the namespaces, accounts, roles and policies of `deploy/install.yaml`: what programs need that a test starts itself.
+pub async fn rights(server: &ApiServer) -> anyhow::Result<()> {
+    apply_shipped(server, |kind| RIGHTS.contains(&kind)).await
+}
+
+async fn apply_shipped(server: &ApiServer, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/install.yaml");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let kind =
+        |document: &str| document.lines().find_map(|line| line.strip_prefix("kind: ").map(str::to_owned));
+    let documents =
+        text.split("\n---\n").filter(|document| kind(document).is_some_and(|kind| is_wanted(&kind)));
+    let chosen = server.kubeconfig().with_file_name("shipped.yaml");
+    fs::write(&chosen, documents.collect::<Vec<_>>().join("\n---\n"))?;
+    server.kubectl(["apply", "--server-side", "--validate=strict", "-f", &chosen.to_string_lossy()]).await?;
+    Ok(())
+}
 
 /// Applies the definitions; those that are already there are brought up to date.
 pub async fn definitions(client: &Client, crds: &[CustomResourceDefinition]) -> anyhow::Result<()> {

@@ -1,8 +1,6 @@
 //! A server with everything in `deploy` applied as a user does it, and agents on nodes with tokens as kubelets get
 //! them.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Context as _;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
@@ -20,15 +18,8 @@ use prewarm_testkit::install;
 pub async fn start() -> anyhow::Result<ApiServer> {
     let server = ApiServer::start().await?;
     install::definitions(&server.client()?, crd::all()).await?;
-    for file in ["rbac", "policies", "agent.yaml", "controller.yaml"] {
-        let path = deploy().join(file);
-        server.kubectl(["apply", "--validate=strict", "-f", &path.to_string_lossy()]).await?;
-    }
+    install::shipped(&server).await?;
     Ok(server)
-}
-
-fn deploy() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
 /// Makes a node, its NodeImage and an agent's pod on it.

@@ -174,9 +174,13 @@ pub async fn the_daemon_set_is_taken_with_its_settings() -> anyhow::Result<()> {
     ] {
         ensure!(*found == expected, "{found} instead of {expected}");
     }
-    let host_paths =
-        pod["volumes"].as_array().into_iter().flatten().filter(|volume| !volume["hostPath"].is_null());
-    ensure!(host_paths.count() == 1, "the socket's directory is all of the host that the agent sees");
+    let host_paths: Vec<_> = pod["volumes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|volume| volume["hostPath"]["path"].as_str())
+        .collect();
+    ensure!(host_paths == ["/run/containerd", "/run/crio"], "the agent sees {host_paths:?} of the host");
     Ok(())
 }
 
@@ -194,9 +198,7 @@ pub async fn the_deployment_is_taken_where_only_restricted_pods_are() -> anyhow:
     cluster::create(&Api::<Namespace>::all(client.clone()), restricted).await?;
     let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "restricted");
     cluster::create(&accounts, json!({"metadata": {"name": CONTROLLER.name}})).await?;
-    let mut pod = json!({"metadata": {"name": "controller"}, "spec": spec.template.spec});
-    // The server has this class, but keeps it for its own namespaces.
-    pod["spec"].as_object_mut().map(|pod| pod.remove("priorityClassName"));
+    let pod = json!({"metadata": {"name": "controller"}, "spec": spec.template.spec});
     cluster::create(&Api::<Pod>::namespaced(client, "restricted"), pod).await?;
     Ok(())
 }

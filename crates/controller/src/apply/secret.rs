@@ -149,7 +149,7 @@ impl Hands {
                 },
                 Meaning::Gone if !is_about_namespace(&error) => Ok(None),
                 Meaning::Gone => Err(format!(
-                    "namespace {} does not exist; it is made by deploy/rbac",
+                    "namespace {} does not exist; it is part of the installation",
                     self.config_namespace
                 )),
                 Meaning::Refused(_) | Meaning::Trouble => Err(words(&error)),

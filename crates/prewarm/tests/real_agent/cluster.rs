@@ -1,6 +1,6 @@
 //! A cluster as a user has it: our definitions, and the agent's role and policy as they are shipped.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1 as core;
@@ -40,10 +40,7 @@ impl Cluster {
         definitions: &[CustomResourceDefinition],
     ) -> anyhow::Result<Self> {
         install::definitions(&server.client()?, definitions).await?;
-        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-        for file in ["rbac/agent.yaml", "policies/agent-own-node.yaml"] {
-            server.kubectl(["apply", "-f", &deploy.join(file).to_string_lossy()]).await?;
-        }
+        install::rights(&server).await?;
         Ok(Self { server, registry })
     }
 

@@ -1,7 +1,5 @@
 //! The cluster that these tests share, and what they look at.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -37,8 +35,7 @@ impl World {
         let cluster = Cluster::start(&[Runtime::Containerd, Runtime::Crio]).await?;
         cluster.registry.push("broadcast/tool", &["v1"], &workload::image("broadcast")?.build()).await?;
         install::definitions(&cluster.server.client()?, crd::all()).await?;
-        let role = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/rbac");
-        cluster.server.kubectl(["apply", "-f", &role.to_string_lossy()]).await?;
+        install::rights(&cluster.server).await?;
         for node in &cluster.nodes {
             label(&cluster.server.client()?, node.name(), "shared").await?;
         }

@@ -59,10 +59,7 @@ impl World {
         let server = server(&directory, &audit).await?;
         let cluster = Cluster { server, registry: Registry::start().await? };
         install::definitions(&cluster.server.client()?, crd::all()).await?;
-        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-        for folder in ["rbac", "policies"] {
-            cluster.server.kubectl(["apply", "-f", &deploy.join(folder).to_string_lossy()]).await?;
-        }
+        install::rights(&cluster.server).await?;
         let mut world = Self { cluster, nodes: vec![], controllers: vec![], audit, agents: vec![] };
         for _ in 0..NODES {
             world.add_node().await?;

@@ -1,7 +1,5 @@
 //! The cluster that these tests share, and what they look at.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -50,8 +48,6 @@ impl World {
             registry.push(name, &["v1"], &Image::new(name).layer(Layer::of(50_000)).build()).await?;
         }
         let cluster = Cluster::furnish(server, registry, crd::all()).await?;
-        let role = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/rbac");
-        cluster.server.kubectl(["apply", "-f", &role.to_string_lossy()]).await?;
         let mut agents = Vec::new();
         for node in &nodes {
             agents.push(Agent::start(&cluster, node, &[]).await?);

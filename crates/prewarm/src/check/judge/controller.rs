@@ -75,7 +75,7 @@ fn policy(policies: &Asked<Policies>) -> Finding {
         Ok(policies) => policies,
         Err(why) => return Finding::unknown(SECTION, "the policy agent-own-node", why),
     };
-    let step = "apply the policies again: kubectl apply --server-side -f deploy/policies";
+    let step = "install once more, which brings the policies back: docs/install.md";
     let Some(policy) = policies.first() else {
         let what = "nothing keeps a captured agent from misreporting other nodes: the policy agent-own-node is missing";
         return Finding::bad(SECTION, what, step);

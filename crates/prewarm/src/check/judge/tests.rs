@@ -253,7 +253,7 @@ fn it_is_told_if_nobody_leads_or_a_leader_is_silent() {
 #[test]
 fn a_policy_that_is_missing_or_does_not_deny_is_told() {
     let missing = |facts: &mut Facts| facts.policies = Ok(Policies::default());
-    finds(missing, Stage::After, Verdict::Bad, &["agent-own-node is missing", "deploy/policies"]);
+    finds(missing, Stage::After, Verdict::Bad, &["agent-own-node is missing", "docs/install.md"]);
     let lax = |facts: &mut Facts| {
         let Ok(policies) = &mut facts.policies else { panic!("they are there") };
         policies.bindings[0].spec.as_mut().unwrap().validation_actions = Some(vec!["Audit".to_owned()]);
