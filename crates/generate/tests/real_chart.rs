@@ -17,12 +17,14 @@ use release::{
 use rendering::{
     a_value_that_nobody_knows_is_refused, every_definition_is_kept_when_the_release_goes,
     every_example_is_taken_strictly_by_the_api_server,
-    helm_finds_nothing_wrong_with_the_chart_and_its_examples, install_yaml_is_what_the_chart_gives,
+    helm_finds_nothing_wrong_with_the_chart_and_its_examples,
+    install_yaml_is_taken_at_once_by_an_empty_cluster, install_yaml_is_what_the_chart_gives,
     no_object_names_a_priority_class_of_the_system, the_controller_is_told_the_selector_of_the_agents,
 };
 
 real_tests! {
     install_yaml_is_what_the_chart_gives,
+    install_yaml_is_taken_at_once_by_an_empty_cluster,
     helm_finds_nothing_wrong_with_the_chart_and_its_examples,
     a_value_that_nobody_knows_is_refused,
     every_definition_is_kept_when_the_release_goes,

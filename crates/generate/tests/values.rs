@@ -1,6 +1,6 @@
 //! The chart's values and the schema that describes them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::Value;
@@ -79,32 +79,33 @@ fn each_default(values: &Value, path: &str, schema: &Value, see: &mut dyn FnMut(
 }
 
 #[test]
-fn every_default_has_a_comment_above_it() {
-    let text = read("values.yaml");
-    let lines: Vec<&str> = text.lines().collect();
-    for (number, line) in lines.iter().enumerate() {
-        // What is no section and no part of a value.
-        let is_value = line
-            .trim_start()
-            .split_once(": ")
-            .is_some_and(|(name, _)| name.chars().all(char::is_alphanumeric));
-        let above = number.checked_sub(1).map_or("", |above| lines[above].trim_start());
-        let is_inside = line.starts_with("      ") && !line.trim_start().starts_with('#');
-        assert!(
-            !is_value || is_inside || above.starts_with('#') || is_part_of_a_value(&lines, number),
-            "{line}"
-        );
-    }
+fn the_comment_above_a_value_is_what_the_schema_says_of_it() {
+    let comments = comments(&read("values.yaml"));
+    each(&schema(), "", &mut |path, value| {
+        let is_section = value.get("properties").is_some() || path == "global";
+        let comment = comments.get(path).map(String::as_str);
+        assert!(comment.is_some() || is_section, "{path} has no comment");
+        assert!(comment.is_none() || comment == value["description"].as_str(), "{path}: {comment:?}");
+    });
 }
 
-/// Whether a line is below a key whose value is a map of its user's.
-fn is_part_of_a_value(lines: &[&str], number: usize) -> bool {
-    let depth = |line: &str| line.len() - line.trim_start().len();
-    let own = depth(lines[number]);
-    let parent = lines[..number].iter().rev().find(|line| depth(line) < own && !line.trim().is_empty());
-    parent.is_some_and(|parent| {
-        ["requests:", "limits:", "labels:", "- ", "nodeSelector:"]
-            .iter()
-            .any(|start| parent.trim_start().starts_with(start))
-    })
+/// What stands right above each key, by the key's path.
+fn comments(text: &str) -> BTreeMap<String, String> {
+    let (mut comments, mut above, mut around) = (BTreeMap::new(), Vec::new(), Vec::<(usize, &str)>::new());
+    for line in text.lines() {
+        let (content, depth) = (line.trim_start(), line.len() - line.trim_start().len());
+        if let Some(comment) = content.strip_prefix('#') {
+            above.push(comment.trim());
+            continue;
+        }
+        let words: Vec<&str> = std::mem::take(&mut above);
+        let Some((key, _)) = content.split_once(':') else { continue };
+        around.retain(|(outer, _)| *outer < depth);
+        around.push((depth, key));
+        if !words.is_empty() {
+            let path: Vec<&str> = around.iter().map(|(_, key)| *key).collect();
+            comments.insert(path.join("."), words.join(" "));
+        }
+    }
+    comments
 }

@@ -35,6 +35,28 @@ fn the_printed_crds_are_objects_that_lint_can_read_and_pass_over() {
 }
 
 #[test]
+fn the_arguments_of_shipped_pods_are_understood() {
+    let install = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/install.yaml");
+    let install = std::fs::read_to_string(install).unwrap();
+    let mut seen = Vec::new();
+    for document in install.split("\n---\n") {
+        let object: serde_json::Value = serde_saphyr::from_str(document).unwrap();
+        for container in object["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten() {
+            let arguments = container["args"].as_array().unwrap();
+            let mut arguments: Vec<&str> = arguments.iter().map(|one| one.as_str().unwrap()).collect();
+            seen.push(arguments[0].to_owned());
+            // What stands before it is read first, and refused if it is wrong.
+            arguments.push("--help");
+            let mut program = Command::new(env!("CARGO_BIN_EXE_prewarm"));
+            let output = program.args(&arguments).env("NODE_NAME", "node-1").output().unwrap();
+            assert!(output.status.success(), "{arguments:?}: {}", text(output.stderr));
+        }
+    }
+    seen.sort();
+    assert_eq!(seen, ["agent", "controller"]);
+}
+
+#[test]
 fn the_help_reads_like_kubectls() {
     for arguments in [
         ["--help"].as_slice(),

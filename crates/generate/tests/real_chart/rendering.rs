@@ -15,6 +15,15 @@ pub async fn install_yaml_is_what_the_chart_gives() -> anyhow::Result<()> {
     prewarm_generate::check(prewarm_generate::root())
 }
 
+pub async fn install_yaml_is_taken_at_once_by_an_empty_cluster() -> anyhow::Result<()> {
+    let server = ApiServer::start().await?;
+    let file = prewarm_generate::root().join("deploy/install.yaml").display().to_string();
+    server.kubectl(["apply", "--server-side", "--validate=strict", "-f", &file]).await?;
+    // Once more, as an upgrade does it.
+    server.kubectl(["apply", "--server-side", "--validate=strict", "-f", &file]).await?;
+    Ok(())
+}
+
 pub async fn helm_finds_nothing_wrong_with_the_chart_and_its_examples() -> anyhow::Result<()> {
     let chart = chart().display().to_string();
     helm::run(&["lint", "--strict", &chart])?;
