@@ -6,6 +6,9 @@ use crate::names::DEFAULT_CONFIG_NAMESPACE;
 /// The namespace in which the programs run.
 pub const SYSTEM_NAMESPACE: &str = "prewarm-system";
 
+/// The Lease that says which controller leads. It has this name in every installation.
+pub const LEASE: &str = "prewarm-controller";
+
 /// A program's account and all that it may do.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
@@ -26,6 +29,8 @@ pub struct Permission {
     pub group: &'static str,
     /// The resource, with its subresource if it is one.
     pub resource: &'static str,
+    /// The only objects on which they hold; none stands for all.
+    pub names: &'static [&'static str],
     /// What may be done.
     pub verbs: &'static [&'static str],
 }
@@ -97,6 +102,7 @@ pub const AGENT: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "nodeimages",
+            names: &[],
             verbs: &["get", "list", "watch"],
         },
         Permission {
@@ -104,6 +110,7 @@ pub const AGENT: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "nodeimages/status",
+            names: &[],
             verbs: &["patch"],
         },
         // Jobs are in any namespace, and their events with them.
@@ -112,6 +119,7 @@ pub const AGENT: Account = Account {
             scope: Scope::Cluster,
             group: "events.k8s.io",
             resource: "events",
+            names: &[],
             verbs: &["create", "patch"],
         },
         // No list and no watch: a Secret is read by its name, when a task names it.
@@ -120,6 +128,7 @@ pub const AGENT: Account = Account {
             scope: Scope::ConfigNamespace,
             group: "",
             resource: "secrets",
+            names: &[],
             verbs: &["get"],
         },
     ],
@@ -137,6 +146,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "",
             resource: "nodes",
+            names: &[],
             verbs: &["list", "watch"],
         },
         // Watched in namespaces with an unfinished job that selects nodes by their pods.
@@ -145,6 +155,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "",
             resource: "pods",
+            names: &[],
             verbs: &["list", "watch"],
         },
         Permission {
@@ -152,6 +163,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "",
             resource: "pods",
+            names: &[],
             verbs: &["get", "create", "delete"],
         },
         Permission {
@@ -159,6 +171,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "nodeimages",
+            names: &[],
             verbs: &["get", "list", "watch", "create", "patch", "delete"],
         },
         // Verdicts on nodes that do not answer.
@@ -167,6 +180,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "nodeimages/status",
+            names: &[],
             verbs: &["patch"],
         },
         Permission {
@@ -174,6 +188,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagepulljobs",
+            names: &[],
             verbs: &["get", "list", "watch", "patch", "delete"],
         },
         Permission {
@@ -181,6 +196,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagepulljobs",
+            names: &[],
             verbs: &["create"],
         },
         Permission {
@@ -188,6 +204,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagepulljobs/status",
+            names: &[],
             verbs: &["patch"],
         },
         Permission {
@@ -195,6 +212,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagelistpulljobs",
+            names: &[],
             verbs: &["get", "list", "watch", "create", "patch", "delete"],
         },
         Permission {
@@ -202,6 +220,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "imagelistpulljobs/status",
+            names: &[],
             verbs: &["patch"],
         },
         Permission {
@@ -209,6 +228,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "broadcastjobs",
+            names: &[],
             verbs: &["get", "list", "watch", "create", "patch", "delete"],
         },
         Permission {
@@ -216,6 +236,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "broadcastjobs/status",
+            names: &[],
             verbs: &["patch"],
         },
         Permission {
@@ -223,6 +244,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "advancedcronjobs",
+            names: &[],
             verbs: &["get", "list", "watch"],
         },
         Permission {
@@ -230,6 +252,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "apps.kruise.io",
             resource: "advancedcronjobs/status",
+            names: &[],
             verbs: &["patch"],
         },
         // Watched in namespaces with an AdvancedCronJob that makes Jobs.
@@ -238,6 +261,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "batch",
             resource: "jobs",
+            names: &[],
             verbs: &["get", "list", "watch", "create", "delete"],
         },
         Permission {
@@ -245,6 +269,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "",
             resource: "secrets",
+            names: &[],
             verbs: &["get"],
         },
         Permission {
@@ -252,6 +277,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::ConfigNamespace,
             group: "",
             resource: "secrets",
+            names: &[],
             verbs: &["list", "watch", "create", "patch", "delete"],
         },
         Permission {
@@ -259,6 +285,7 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::Cluster,
             group: "events.k8s.io",
             resource: "events",
+            names: &[],
             verbs: &["create", "patch"],
         },
         Permission {
@@ -266,7 +293,17 @@ pub const CONTROLLER: Account = Account {
             scope: Scope::SystemNamespace,
             group: "coordination.k8s.io",
             resource: "leases",
-            verbs: &["create", "get", "update"],
+            names: &[LEASE],
+            verbs: &["get", "update"],
+        },
+        // A name cannot be asked of what does not exist yet.
+        Permission {
+            part: Part::Base,
+            scope: Scope::SystemNamespace,
+            group: "coordination.k8s.io",
+            resource: "leases",
+            names: &[],
+            verbs: &["create"],
         },
     ],
 };

@@ -11,7 +11,7 @@ use policy::{a_token_that_names_no_node_writes_no_status, an_agent_writes_the_st
 use prewarm_testkit::real_tests;
 use roles::{
     the_agent_may_do_what_the_table_says_and_nothing_else,
-    the_agent_reads_secrets_of_the_config_namespace_only,
+    the_agent_reads_secrets_of_the_config_namespace_only, the_controller_may_change_its_own_lease_only,
     the_controller_may_do_what_the_table_says_and_nothing_else, the_daemon_set_is_taken_with_its_settings,
     the_deployment_is_taken_where_only_restricted_pods_are,
 };
@@ -21,6 +21,7 @@ real_tests! {
     the_agent_reads_secrets_of_the_config_namespace_only,
     the_daemon_set_is_taken_with_its_settings,
     the_controller_may_do_what_the_table_says_and_nothing_else,
+    the_controller_may_change_its_own_lease_only,
     the_deployment_is_taken_where_only_restricted_pods_are,
     an_agent_writes_the_status_of_its_own_node_only,
     a_token_that_names_no_node_writes_no_status,

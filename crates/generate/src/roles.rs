@@ -38,9 +38,10 @@ fn file(account: &Account, part: Part) -> String {
 fn role(account: &Account, part: Part, scope: Scope) -> String {
     let mut text = head(role_kind(scope), account, part, scope);
     text.push_str("rules:\n");
-    for Permission { group, resource, verbs, .. } in account.permissions_of(part, scope) {
-        let verbs = verbs.join(", ");
-        writeln!(text, "- apiGroups: [{group:?}]\n  resources: [{resource}]\n  verbs: [{verbs}]")
+    for Permission { group, resource, names, verbs, .. } in account.permissions_of(part, scope) {
+        let (names, verbs) = (names.join(", "), verbs.join(", "));
+        let names = if names.is_empty() { names } else { format!("  resourceNames: [{names}]\n") };
+        writeln!(text, "- apiGroups: [{group:?}]\n  resources: [{resource}]\n{names}  verbs: [{verbs}]")
             .expect("writing to a string cannot fail");
     }
     text

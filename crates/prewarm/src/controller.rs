@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{ArgAction, Args as ClapArgs};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
-use prewarm_api::permission::{CONTROLLER, SYSTEM_NAMESPACE};
+use prewarm_api::permission::{CONTROLLER, LEASE, SYSTEM_NAMESPACE};
 use prewarm_clock::MachineClock;
 use prewarm_controller::config::Config;
 use prewarm_controller::lease::{Lease, Loss, Place, identity};
@@ -51,7 +51,7 @@ pub struct Args {
         long,
         env = "PREWARM_LEASE_NAME",
         value_name = "NAME",
-        default_value = CONTROLLER.name,
+        default_value = LEASE,
         help_heading = "Leader election"
     )]
     lease_name: String,

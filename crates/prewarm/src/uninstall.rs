@@ -13,7 +13,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use prewarm_api::kruise::ImagePullJob;
 use prewarm_api::names::{DEFAULT_CONFIG_NAMESPACE, DELETION_PROTECTION_FINALIZER, SECRET_SOURCE_ANNOTATION};
-use prewarm_api::permission::{CONTROLLER, SYSTEM_NAMESPACE};
+use prewarm_api::permission::{CONTROLLER, LEASE, SYSTEM_NAMESPACE};
 use prewarm_plan::lease::RETRY;
 use serde_json::json;
 
@@ -83,7 +83,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
 /// Whoever leads would put the finalizers and copies back.
 async fn nobody_leads(cluster: &Cluster, namespace: &str) -> anyhow::Result<()> {
     let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), namespace);
-    let look = async || match leases.get_opt(CONTROLLER.name).await {
+    let look = async || match leases.get_opt(LEASE).await {
         Ok(lease) => Ok(lease),
         Err(error) => {
             Err(anyhow!(sentence(&error, &Request::of::<Lease>("get", Some(namespace)), &cluster.name)))

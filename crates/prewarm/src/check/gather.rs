@@ -22,7 +22,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use prewarm_api::crd;
 use prewarm_api::kruise::NodeImage;
-use prewarm_api::permission::{AGENT, CONTROLLER};
+use prewarm_api::permission::{AGENT, CONTROLLER, LEASE};
 use prewarm_plan::lease::RETRY;
 use serde::de::DeserializeOwned;
 
@@ -233,7 +233,7 @@ impl Asking<'_> {
         let lease = |(namespace, name): (&str, &str)| {
             (Api::<Lease>::namespaced(self.cluster.client.clone(), namespace), name.to_owned())
         };
-        let (ours, theirs) = (lease((self.namespace, CONTROLLER.name)), lease(RIVAL));
+        let (ours, theirs) = (lease((self.namespace, LEASE)), lease(RIVAL));
         let before = (self.get(&ours.0, &ours.1).await, self.get(&theirs.0, &theirs.1).await);
         let is_held = |lease: &Asked<Option<Lease>>| {
             let holder = |lease: &Lease| lease.spec.as_ref()?.holder_identity.clone();
