@@ -29,18 +29,23 @@ pub fn build() -> anyhow::Result<PathBuf> {
 pub fn build_for_clusters(platform: &Platform) -> anyhow::Result<PathBuf> {
     let mut command = cargo::cargo();
     command.args(["build", "--profile", "dist", "--package", "prewarm", "--no-default-features"]);
-    command.args(["--target", platform.target]).env("RUSTFLAGS", flags()?);
+    command.args(["--target", platform.target]).env("RUSTFLAGS", flags(platform)?);
     let built = cargo::build(&mut command)?;
     ensure!(built.complaints.is_empty(), "{}", built.complaints.concat());
     built.messages.iter().find_map(program).context("cargo names no program")
 }
 
-fn flags() -> anyhow::Result<String> {
+fn flags(platform: &Platform) -> anyhow::Result<String> {
     let home = env::home_dir().context("this account has no home directory")?;
     let crates = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
-    Ok(["-Ctarget-feature=+crt-static".to_owned(), remap(crate::root(), "/src"), remap(&crates, "/cargo")]
-        .join(" "))
+    let mut flags = vec![
+        "-Ctarget-feature=+crt-static".to_owned(),
+        remap(crate::root(), "/src"),
+        remap(&crates, "/cargo"),
+    ];
+    flags.extend(platform.link_flags.iter().map(|flag| format!("-Clink-arg=-Wl,{flag}")));
+    Ok(flags.join(" "))
 }
 
 /// Reads one message of cargo for the program.
