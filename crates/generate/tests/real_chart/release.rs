@@ -30,6 +30,17 @@ pub async fn under_another_name_each_agent_is_still_kept_to_its_node() -> anyhow
             helm::apply(&server, &object.to_string(), &[]).await?;
         }
     }
+    let line = [
+        "get",
+        "flowschema",
+        "shop-prewarm-agent",
+        "-o",
+        "jsonpath={.status.conditions[?(@.type=='Dangling')].status}",
+    ];
+    wait::until("the agents to have a line of their own", async || {
+        Ok((server.kubectl(line).await? == "False").then_some(()))
+    })
+    .await?;
     let kubeconfig =
         server.kubeconfig_of_service_account("warming-agents", "shop-prewarm-agent", "a").await?;
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
