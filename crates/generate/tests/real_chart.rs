@@ -6,6 +6,8 @@ mod helm;
 mod release;
 #[path = "real_chart/rendering.rs"]
 mod rendering;
+#[path = "real_chart/takeover.rs"]
+mod takeover;
 
 use prewarm_testkit::real_tests;
 use release::{
@@ -21,6 +23,7 @@ use rendering::{
     install_yaml_is_taken_at_once_by_an_empty_cluster, install_yaml_is_what_the_chart_gives,
     no_object_names_a_priority_class_of_the_system, the_controller_is_told_the_selector_of_the_agents,
 };
+use takeover::a_marked_definition_stays_only_if_its_release_was_told_to_leave_it;
 
 real_tests! {
     install_yaml_is_what_the_chart_gives,
@@ -35,4 +38,5 @@ real_tests! {
     a_kind_that_is_left_out_brings_neither_its_definition_nor_its_rights,
     definitions_of_others_are_taken_over_on_request_only,
     an_upgrade_leaves_the_leader_and_an_uninstallation_leaves_the_objects,
+    a_marked_definition_stays_only_if_its_release_was_told_to_leave_it,
 }
