@@ -8,6 +8,7 @@ use prewarm_api::kruise::BroadcastJob;
 use serde_json::{Value, json};
 
 use crate::broadcast_job::pod::{Phase, Pod};
+use crate::ledger::size::{BroadcastPods, JobStates};
 use crate::ledger::{Command, Ledger, Outcome, Settings};
 use crate::secret::JobKey;
 
@@ -175,4 +176,32 @@ fn pods_are_bound_directly_if_that_is_wanted() {
         _ => None,
     });
     assert_eq!(pod, Some(json!("node-1")));
+}
+
+#[test]
+fn jobs_and_the_pods_of_unfinished_ones_are_counted_by_state() {
+    let mut ledger = ledger(6);
+    ledger.broadcasts.hear_job(job("sweep", &json!({"parallelism": 4})));
+    make_all(&mut ledger);
+    let pods: Vec<Pod> = ledger.broadcasts.jobs["sweep"].roll.clone().into_pods().collect();
+    let change = |ledger: &mut Ledger, number: usize, phase: Phase, unschedulable: Option<&str>| {
+        let resource_version = "2".to_owned();
+        let unschedulable = unschedulable.map(Into::into);
+        let pod = Pod { resource_version, phase, unschedulable, ..pods[number].clone() };
+        ledger.broadcasts.hear_pod("default", pod);
+    };
+    change(&mut ledger, 0, Phase::Succeeded, None);
+    change(&mut ledger, 1, Phase::Failed, None);
+    change(&mut ledger, 2, Phase::Unfinished, Some("0/6 nodes are available"));
+    let wanted = BroadcastPods { waiting: 2, unscheduled: 1, active: 1, succeeded: 1, failed: 1 };
+    assert_eq!(ledger.broadcasts.size(), (JobStates { running: 1, ..JobStates::default() }, wanted));
+    let mut over = job("sweep", &json!({}));
+    over.metadata.resource_version = Some("2".to_owned());
+    over.status = serde_json::from_value(
+        json!({"phase": "failed", "conditions": [{"type": "Failed", "status": "True"}]}),
+    )
+    .unwrap();
+    ledger.broadcasts.hear_job(over);
+    let failed = JobStates { failed: 1, ..JobStates::default() };
+    assert_eq!(ledger.broadcasts.size(), (failed, BroadcastPods::default()));
 }

@@ -115,3 +115,23 @@ fn jobs_and_their_nodes_are_counted_by_state() {
     assert_eq!(size.jobs.pulls, JobStates { failed: 1, paused: 1, ..JobStates::default() });
     assert_eq!(size.job_nodes, JobNodes { paused: 3, ..JobNodes::default() }, "of unfinished jobs");
 }
+
+#[test]
+fn lists_are_counted_by_how_they_ended() {
+    let mut world = World::of(&["n1"]);
+    let over =
+        |succeeded: i32| json!({"desired": 2, "succeeded": succeeded, "completionTime": at(1).to_string()});
+    let going = json!({"desired": 2});
+    let states = [(1, going.clone()), (1, over(2)), (1, over(1)), (0, going)];
+    for (number, (parallelism, status)) in states.into_iter().enumerate() {
+        let name = format!("list-{number}");
+        let object = json!({
+            "metadata": {"name": name, "namespace": "team", "uid": name, "resourceVersion": "1"},
+            "spec": {"images": ["a", "b"], "parallelism": parallelism, "completionPolicy": {}},
+            "status": status,
+        });
+        world.ledger.hear_list(serde_json::from_value(object).unwrap());
+    }
+    let wanted = JobStates { running: 1, paused: 1, succeeded: 1, failed: 1, ..JobStates::default() };
+    assert_eq!(world.ledger.size(world.now).jobs.lists, wanted);
+}
