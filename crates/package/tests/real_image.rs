@@ -1,5 +1,8 @@
 //! The image on real parts: its program starts in it and looks names up, and a registry takes it with its list of parts.
 
+#[path = "shared/archive.rs"]
+mod archive;
+
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -10,49 +13,43 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use flate2::read::GzDecoder;
 use prewarm_api::crd;
+use prewarm_bed::commands;
 use prewarm_bed::inside::{self, BRIDGE_ADDRESS};
 use prewarm_image::push::Repository;
-use prewarm_image::{Artifact, layout, referrer};
+use prewarm_image::{Artifact, referrer};
 use prewarm_testkit::{ApiServer, Registry, install, real_tests};
 use serde_json::{Value, json};
 use tokio::net::UdpSocket;
+
+use archive::image;
 
 real_tests! {
     the_program_looks_names_up_inside_of_its_image,
     a_registry_takes_the_image_and_names_its_parts,
 }
 
-/// Where `cargo xtask test` has put the image.
-const IMAGE: &str = "PREWARM_IMAGE";
 /// Of an answer to a question about a name: one address, for a minute.
 const ADDRESS_RECORD: [u8; 12] = [0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4];
 /// A packet of that protocol begins with so many bytes, and the name follows.
 const HEADER: usize = 12;
-
-/// The image, and what is said of it.
-fn image() -> anyhow::Result<(Artifact, Artifact)> {
-    let path = std::env::var_os(IMAGE).map(PathBuf::from).with_context(|| {
-        format!(
-            "{IMAGE} names no image; make one: `cargo xtask image --platform linux/amd64 --output FILE.tar`"
-        )
-    })?;
-    let archive = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-    let mut artifacts = layout::read_archive(&archive)?.into_iter();
-    let image = artifacts.next().context("the archive has no image")?;
-    Ok((image, artifacts.next().context("the archive has no list of parts")?))
-}
 
 /// Unpacks the only layer.
 fn unpack(image: &Artifact) -> anyhow::Result<PathBuf> {
     let root = inside::directory("image")?;
     let layer = image.blobs.get(1).context("the image has a layer")?;
     tar::Archive::new(GzDecoder::new(layer.bytes.as_slice())).unpack(&root).context("unpacking the image")?;
+    // Every container has one.
+    let devices = root.join("dev");
+    fs::create_dir(&devices)?;
+    let mounted = Command::new("mount").args(["--rbind", "/dev"]).arg(&devices).status();
+    ensure!(mounted.context("starting mount")?.success(), "mounting the devices");
     Ok(root)
 }
 
 /// Runs the program in its image, as a pod does: another root directory, nobody in particular, no variables.
 async fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let mut command = Command::new("chroot");
+    // Found before the variables are gone that say where to look.
+    let mut command = Command::new(commands::find("chroot").context("chroot is missing")?);
     command.arg("--userspec=65532:65532").arg(root).arg("/prewarm").args(arguments).env_clear();
     let output = tokio::process::Command::from(command).output().await.context("starting chroot")?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -5,6 +5,7 @@
 
 mod configure;
 mod identity;
+mod service;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use prewarm_bed::programs;
 use tokio::sync::OnceCell;
 
 pub use configure::Configure;
+pub use service::Service;
 
 use crate::pki::{Pair, Pki};
 use crate::process::Process;

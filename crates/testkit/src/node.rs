@@ -25,6 +25,7 @@ use anyhow::{Context as _, ensure};
 pub use configure::Configure;
 pub use disk::Disk;
 pub use pods::SANDBOX;
+pub use shadow::RUNTIME as RUNTIME_DIRECTORY;
 
 use crate::api_server::ApiServer;
 use crate::process::Process;
@@ -37,6 +38,9 @@ use link::Link;
 
 /// The user of programs without privilege; nobody else has its number.
 const STRANGER: u32 = 65_532;
+
+/// The name of a runtime's socket.
+pub const SOCKET: &str = "runtime.sock";
 
 /// How `setpriv` takes everything else away.
 const STRIPPED: [&str; 4] = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"];
@@ -84,6 +88,17 @@ struct Places {
     directory: PathBuf,
     /// What it downloads and unpacks: the image filesystem.
     root: PathBuf,
+}
+
+impl Places {
+    /// The directory of the runtime's sockets, with nothing else in it.
+    fn sockets(&self) -> PathBuf {
+        self.directory.join("sockets")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.sockets().join(SOCKET)
+    }
 }
 
 impl Node {
@@ -140,7 +155,7 @@ impl Node {
 
     /// The socket on which the runtime serves CRI, and containerd its own API too.
     pub fn socket(&self) -> PathBuf {
-        self.places.directory.join("runtime.sock")
+        self.places.socket()
     }
 
     /// A directory for the node's files; logs of programs on the node may lie there too.

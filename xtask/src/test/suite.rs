@@ -16,7 +16,7 @@ use crate::duration::readable;
 /// How the names of suites begin that need the real cluster.
 const REAL: &str = "real_";
 /// The suites that are about the image.
-const ABOUT_IMAGE: [&str; 1] = ["package/tests/real_image"];
+const ABOUT_IMAGE: [&str; 2] = ["package/tests/real_image", "package/tests/real_install"];
 /// The program that makes it.
 const IMAGE_MAKER: &str = "prewarm-package";
 /// How much garbage the programs of the real cluster, which are written in Go, let pile up: a bed has memory to spare, and

@@ -13,7 +13,7 @@ use crate::process::Process;
 
 /// The address of the `kubernetes` service inside this range.
 const SERVICE_RANGE: &str = "10.0.0.0/24";
-const SERVICE_ADDRESS: &str = "10.0.0.1";
+pub(super) const SERVICE_ADDRESS: &str = "10.0.0.1";
 
 /// What differs from the usual server.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! How a node is put together.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -57,6 +58,7 @@ impl<'a> Configure<'a> {
         let disk = self.disk.map(|disk| disk.mount(&directory.join("disk.img"), &data)).transpose()?;
         let root = inside::directory(&format!("{name}/data/root"))?;
         let (link, places) = (Link::create(number)?, Places { directory, root });
+        fs::create_dir_all(places.sockets()).context("creating the directory of sockets")?;
         let cgroup = self.server.map(|_| Cgroup::create(&name)).transpose()?;
         if cgroup.is_some() {
             shadow::cover()?;
@@ -89,7 +91,7 @@ impl<'a> Configure<'a> {
             None => link.inside(&program),
             Some(cgroup) => {
                 let mut shell = cgroup.join(link.inside(Path::new("sh")));
-                shell.arg(program);
+                shell.arg("unshare").args(shadow::with_sockets(&places.sockets())).arg(program);
                 shell
             }
         };

@@ -96,7 +96,8 @@ fn references(table: &str) -> Vec<String> {
 fn text(places: &Places) -> anyhow::Result<String> {
     let (directory, root) = (places.directory.display(), places.root.display());
     let (shim, runc) = (programs::locate("containerd-shim-runc-v2")?, programs::locate("runc")?);
-    let plugins = pods::plugins()?;
+    let (plugins, socket) = (pods::plugins()?, places.socket());
+    let socket = socket.display();
     let (shim, runc, plugins) = (shim.display(), runc.display(), plugins.display());
     Ok(format!(
         r#"version = 3
@@ -105,10 +106,10 @@ state = "{directory}/state"
 disabled_plugins = {DISABLED:?}
 
 [grpc]
-address = "{directory}/runtime.sock"
+address = "{socket}"
 
 [ttrpc]
-address = "{directory}/runtime.ttrpc.sock"
+address = "{socket}.ttrpc"
 
 [plugins."io.containerd.internal.v1.opt"]
 path = "{directory}/opt"

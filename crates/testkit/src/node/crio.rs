@@ -130,8 +130,8 @@ fn text(places: &Places) -> anyhow::Result<String> {
     let (pinns, plugins) = (programs::locate("pinns")?, pods::plugins()?);
     let (conmon, pinns, plugins) = (conmon.display(), pinns.display(), plugins.display());
     let (directory, root) = (places.directory.display(), places.root.display());
-    let temporary = temporary(places);
-    let temporary = temporary.display();
+    let (temporary, socket) = (temporary(places), places.socket());
+    let (temporary, socket) = (temporary.display(), socket.display());
     Ok(format!(
         r#"[crio]
 root = "{root}"
@@ -144,7 +144,7 @@ internal_wipe = false
 internal_repair = false
 
 [crio.api]
-listen = "{directory}/runtime.sock"
+listen = "{socket}"
 
 [crio.runtime]
 cgroup_manager = "cgroupfs"

@@ -64,7 +64,8 @@ fn said_ready(node: &core::Node) -> Option<Time> {
 
 fn command(node: &Node, server: &ApiServer, directory: &Path) -> anyhow::Result<Command> {
     let unshare = node.command(Path::new("unshare"));
-    let mut command = shadow::apart(unshare, directory, &programs::locate("kubelet")?)?;
+    let mut command =
+        shadow::apart(unshare, directory, &node.places.sockets(), &programs::locate("kubelet")?)?;
     let user = format!("system:node:{}", node.name());
     command.arg("--kubeconfig").arg(server.kubeconfig_as(&user, Some("system:nodes"))?);
     command.arg("--config").arg(directory.join("config.json"));

@@ -4,7 +4,7 @@
 //! those paths, once for the bed and once more for each kubelet, because two of them would share them. Over the sysctls
 //! lie files that have the wished values already, so that kubelet has nothing to write.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +19,9 @@ const COVERED: [&str; 2] = ["/var/lib", "/var/log"];
 
 /// What each kubelet has for itself.
 const FIXED: [&str; 2] = ["/var/lib/kubelet", "/var/log/containers"];
+
+/// Where a full node sees the sockets of its own runtime, so that one path stands in the manifests for all nodes.
+pub const RUNTIME: &str = "/var/lib/prewarm-runtime";
 
 /// What kubelet wants of the kernel.
 const SYSCTLS: [(&str, &str); 6] = [
@@ -38,7 +41,7 @@ pub fn cover() -> anyhow::Result<()> {
         for path in COVERED {
             cover_directory(path).with_context(|| format!("covering {path}"))?;
         }
-        for path in FIXED {
+        for path in FIXED.into_iter().chain([RUNTIME]) {
             fs::create_dir_all(path).with_context(|| format!("creating {path}"))?;
         }
         // A kubelet mounts volumes in a namespace of its own, and the runtime has to see them.
@@ -59,9 +62,21 @@ fn cover_directory(path: &str) -> anyhow::Result<()> {
     Ok(mount("overlay", path, "overlay", MountFlags::empty(), options.as_c_str())?)
 }
 
+/// The arguments of `unshare` for a program that sees these sockets at the usual place. What else it mounts, others see.
+pub fn with_sockets(sockets: &Path) -> Vec<OsString> {
+    let script = format!("set -e; mount --make-private /var/lib; mount --bind \"$0\" {RUNTIME}; exec \"$@\"");
+    let words = ["--mount", "--propagation", "unchanged", "sh", "-c", &script].map(OsString::from);
+    words.into_iter().chain([sockets.into()]).collect()
+}
+
 /// A command that runs a program where the fixed paths and the sysctls are its own. `unshare` comes with the network
 /// of the node.
-pub fn apart(mut unshare: Command, directory: &Path, program: &Path) -> anyhow::Result<Command> {
+pub fn apart(
+    mut unshare: Command,
+    directory: &Path,
+    sockets: &Path,
+    program: &Path,
+) -> anyhow::Result<Command> {
     let sysctls = directory.join("sysctls");
     for (name, value) in SYSCTLS {
         let file: PathBuf = sysctls.join(name);
@@ -69,11 +84,13 @@ pub fn apart(mut unshare: Command, directory: &Path, program: &Path) -> anyhow::
         fs::create_dir_all(parent).context("creating the directory of sysctls")?;
         fs::write(&file, format!("{value}\n")).context("writing a sysctl")?;
     }
-    unshare.args(["--mount", "--propagation", "unchanged", "sh", "-c", &script()]).arg(sysctls).arg(program);
+    unshare.args(["--mount", "--propagation", "unchanged", "sh", "-c", &script()]);
+    unshare.arg(sysctls).arg(sockets).arg(program);
     Ok(unshare)
 }
 
-/// Runs in a mount namespace of its own, with the files of sysctls in `$0`, and becomes the program in the arguments.
+/// Runs in a mount namespace of its own, with the files of sysctls in `$0` and the directory of sockets in `$1`, and becomes
+/// the program in the other arguments.
 /// What it mounts must not reach the rest of the bed, which shares its mounts.
 fn script() -> String {
     let (covered, fixed) = (COVERED.join(" "), FIXED.join(" "));
@@ -81,6 +98,8 @@ fn script() -> String {
         r#"set -e
 for path in {covered}; do mount --make-private $path; done
 for path in {fixed}; do mount -t tmpfs tmpfs $path; done
+mount --bind "$1" {RUNTIME}
+shift
 mount --make-rprivate /proc
 cd "$0"
 for file in */* */*/*; do

@@ -1,0 +1,97 @@
+//! An installation on real nodes: the image and the chart as people get them, pods under kubelets with the shipped security
+//! settings, and what a cluster does to them.
+
+#[path = "shared/archive.rs"]
+mod archive;
+#[path = "real_install/installation.rs"]
+mod installation;
+
+use anyhow::ensure;
+use prewarm_testkit::image::Layer;
+use prewarm_testkit::{Pod, Runtime, real_tests, wait, workload};
+
+use installation::Installation;
+
+real_tests! { an_installation_warms_nodes_and_goes_on_through_what_happens_to_it }
+
+/// The size of an image, far from what all else on the cable amounts to.
+const IMAGE_BYTES: usize = 20_000_000;
+const ALL_ELSE: u64 = 2_000_000;
+
+async fn an_installation_warms_nodes_and_goes_on_through_what_happens_to_it() -> anyhow::Result<()> {
+    let runtimes = [Runtime::Containerd, Runtime::Containerd, Runtime::Crio];
+    let mut installation = Installation::of_chart(&runtimes).await?;
+    pods_start_without_a_byte_fetched(&installation).await?;
+    the_next_leader_goes_on(&installation).await?;
+    agents_are_exchanged_while_they_pull(&installation).await?;
+    a_node_that_joins_is_served(&mut installation).await?;
+    nothing_is_left(&installation).await
+}
+
+async fn pods_start_without_a_byte_fetched(installation: &Installation) -> anyhow::Result<()> {
+    let told = installation.check().await?;
+    ensure!(told.contains("3 of 3"), "prewarm check says\n{told}");
+    installation.warm("first").await?;
+    let (cluster, namespace) = (&installation.cluster, installation.cluster.namespace().await?);
+    for (number, node) in cluster.nodes.iter().enumerate() {
+        let before = node.bytes_received()?;
+        let pod = Pod::new(&format!("web-{number}"), "registry.example/shop/first:v1").on(node);
+        pod.make(cluster.server.client()?, &namespace).await?.ready().await?;
+        let fetched = node.bytes_received()? - before;
+        ensure!(fetched < ALL_ELSE, "{} received {fetched} bytes for a warm image", node.name());
+    }
+    Ok(())
+}
+
+async fn the_next_leader_goes_on(installation: &Installation) -> anyhow::Result<()> {
+    let leader = installation.leader().await?;
+    installation
+        .kubectl(&["delete", "pod", &leader, "-n", "prewarm-system", "--grace-period=0", "--force"])
+        .await?;
+    installation.warm("second").await?;
+    ensure!(installation.leader().await? != leader, "{leader} is gone and still leads");
+    Ok(())
+}
+
+async fn agents_are_exchanged_while_they_pull(installation: &Installation) -> anyhow::Result<()> {
+    for node in &installation.cluster.nodes {
+        node.slow(40_000_000)?;
+    }
+    installation.begin("third").await?;
+    installation.roll_agents().await?;
+    for node in &installation.cluster.nodes {
+        node.restore()?;
+    }
+    installation.ends_well("third").await
+}
+
+async fn a_node_that_joins_is_served(installation: &mut Installation) -> anyhow::Result<()> {
+    let node = installation.cluster.node(Runtime::Containerd).await?;
+    installation.cluster.nodes.push(node);
+    installation.agents_ready().await?;
+    installation.warm("fourth").await
+}
+
+/// A job that goes on and one with a Secret are there when everything is deleted at once.
+async fn nothing_is_left(installation: &Installation) -> anyhow::Result<()> {
+    let endless = serde_json::json!({"completionPolicy": {"type": "Never"}});
+    installation.pull("endless", "shop/first", endless).await?;
+    installation.uninstall().await?;
+    wait::until("nothing to be left", async || {
+        let left = installation.kubectl(&["get", "namespaces", "-o", "name"]).await?;
+        Ok((!left.contains("prewarm-")).then_some(()))
+    })
+    .await?;
+    let node = &installation.cluster.nodes[0];
+    ensure!(
+        node.images().await?.iter().any(|image| image.contains("shop/first")),
+        "an image went with the installation"
+    );
+    Ok(())
+}
+
+/// An image that runs, of this name.
+async fn push(installation: &Installation, name: &str) -> anyhow::Result<()> {
+    let image = workload::image(name)?.layer(Layer::of(IMAGE_BYTES)).build();
+    installation.cluster.registry.push(&format!("shop/{name}"), &["v1"], &image).await
+}
