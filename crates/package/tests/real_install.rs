@@ -6,13 +6,16 @@ mod archive;
 #[path = "real_install/installation.rs"]
 mod installation;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use prewarm_testkit::image::Layer;
 use prewarm_testkit::{Pod, Runtime, real_tests, wait, workload};
 
 use installation::Installation;
 
-real_tests! { an_installation_warms_nodes_and_goes_on_through_what_happens_to_it }
+real_tests! {
+    an_installation_warms_nodes_and_goes_on_through_what_happens_to_it,
+    an_installation_without_helm_says_what_it_lacks_and_goes_in_any_order,
+}
 
 /// The size of an image, far from what all else on the cable amounts to.
 const IMAGE_BYTES: usize = 20_000_000;
@@ -26,6 +29,38 @@ async fn an_installation_warms_nodes_and_goes_on_through_what_happens_to_it() ->
     agents_are_exchanged_while_they_pull(&installation).await?;
     a_node_that_joins_is_served(&mut installation).await?;
     nothing_is_left(&installation).await
+}
+
+async fn an_installation_without_helm_says_what_it_lacks_and_goes_in_any_order() -> anyhow::Result<()> {
+    let installation = Installation::of_file(&[Runtime::Containerd, Runtime::Crio]).await?;
+    installation.check().await?;
+    installation.warm("first").await?;
+    installation.private("private", "first").await?;
+    closed_sockets_are_told(&installation).await?;
+    the_controller_goes_before_the_jobs(&installation).await
+}
+
+async fn closed_sockets_are_told(installation: &Installation) -> anyhow::Result<()> {
+    installation.close_sockets().await?;
+    let told =
+        format!("{:#}", installation.check().await.err().context("nothing is wrong, says prewarm check")?);
+    ensure!(told.contains("no agent is ready on") && told.contains("ermission denied"), "{told}");
+    Ok(())
+}
+
+/// Whoever deletes everything at once leaves a job whose Secret nobody cleans up.
+async fn the_controller_goes_before_the_jobs(installation: &Installation) -> anyhow::Result<()> {
+    let endless = serde_json::json!({"completionPolicy": {"type": "Never"}});
+    installation.pull("endless", "shop/first", endless).await?;
+    installation.begin_to_uninstall().await?;
+    installation.controllers_gone().await?;
+    installation.finish().await?;
+    wait::until("nothing to be left", async || {
+        let left = installation.kubectl(&["get", "namespaces,crds", "-o", "name"]).await?;
+        let is_ours = |line: &str| ["prewarm-", "kruise"].iter().any(|part| line.contains(part));
+        Ok((!left.lines().any(is_ours)).then_some(()))
+    })
+    .await
 }
 
 async fn pods_start_without_a_byte_fetched(installation: &Installation) -> anyhow::Result<()> {

@@ -39,9 +39,6 @@ use link::Link;
 /// The user of programs without privilege; nobody else has its number.
 const STRANGER: u32 = 65_532;
 
-/// The name of a runtime's socket.
-pub const SOCKET: &str = "runtime.sock";
-
 /// How `setpriv` takes everything else away.
 const STRIPPED: [&str; 4] = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"];
 
@@ -84,6 +81,7 @@ pub struct Node {
 
 /// Where a runtime keeps its files.
 struct Places {
+    runtime: Runtime,
     /// Configuration, sockets, logs.
     directory: PathBuf,
     /// What it downloads and unpacks: the image filesystem.
@@ -96,8 +94,9 @@ impl Places {
         self.directory.join("sockets")
     }
 
+    /// It has the name that everybody looks for.
     fn socket(&self) -> PathBuf {
-        self.sockets().join(SOCKET)
+        self.sockets().join(format!("{}.sock", self.runtime.program()))
     }
 }
 

@@ -57,7 +57,7 @@ impl<'a> Configure<'a> {
         let data = inside::directory(&format!("{name}/data"))?;
         let disk = self.disk.map(|disk| disk.mount(&directory.join("disk.img"), &data)).transpose()?;
         let root = inside::directory(&format!("{name}/data/root"))?;
-        let (link, places) = (Link::create(number)?, Places { directory, root });
+        let (link, places) = (Link::create(number)?, Places { runtime: self.runtime, directory, root });
         fs::create_dir_all(places.sockets()).context("creating the directory of sockets")?;
         let cgroup = self.server.map(|_| Cgroup::create(&name)).transpose()?;
         if cgroup.is_some() {
