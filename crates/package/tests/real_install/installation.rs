@@ -221,6 +221,18 @@ impl Installation {
         let template = json!({"spec": {"containers": [{"name": "agent", "image": image}]}});
         let patch = Patch::Strategic(json!({"spec": {"template": template}}));
         sets.patch("prewarm-agent", &PatchParams::default(), &patch).await?;
+        // One after the other: each of them may take as long as a wait may.
+        for done in 1..=self.cluster.nodes.len() {
+            let what = format!("{done} new agents");
+            let rolled = wait::until(&what, async || {
+                let set = sets.get("prewarm-agent").await?;
+                let status = set.status.unwrap_or_default();
+                let is_seen = status.observed_generation == set.metadata.generation;
+                let updated = usize::try_from(status.updated_number_scheduled.unwrap_or_default())?;
+                Ok((is_seen && updated >= done).then_some(()))
+            });
+            self.or_pods(rolled.await).await?;
+        }
         self.agents_ready().await
     }
 
@@ -233,8 +245,10 @@ impl Installation {
         sets.patch("prewarm-agent", &PatchParams::default(), &patch).await?;
         let nodes = i32::try_from(self.cluster.nodes.len())?;
         let closed = wait::until("agents that are not ready", async || {
-            let status = sets.get("prewarm-agent").await?.status.unwrap_or_default();
-            let is_new = status.updated_number_scheduled == Some(nodes);
+            let set = sets.get("prewarm-agent").await?;
+            let status = set.status.unwrap_or_default();
+            let is_seen = status.observed_generation == set.metadata.generation;
+            let is_new = is_seen && status.updated_number_scheduled == Some(nodes);
             Ok((is_new && status.number_ready == 0).then_some(()))
         });
         self.or_pods(closed.await).await
@@ -259,8 +273,10 @@ impl Installation {
     /// Deletes all that was applied, definitions too, and the namespaces.
     pub async fn uninstall(&self) -> anyhow::Result<()> {
         let rendered = self.rendered.display().to_string();
-        self.kubectl(&["delete", "-f", &rendered, "--wait=true", "--timeout=60s"]).await?;
-        self.kubectl(&["delete", "namespace", SYSTEM, AGENTS, "--wait=true", "--timeout=60s"]).await.map(drop)
+        self.kubectl(&["delete", "-f", &rendered, "--wait=true", "--timeout=180s"]).await?;
+        self.kubectl(&["delete", "namespace", SYSTEM, AGENTS, "--wait=true", "--timeout=180s"])
+            .await
+            .map(drop)
     }
 }
 
