@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 
 use crate::image::PLATFORMS;
-use crate::shipped;
+use crate::{cargo, shipped};
 
 /// One benchmark.
 struct Bench {
@@ -71,7 +71,11 @@ const BENCHES: [Bench; 8] = [
 impl Bench {
     /// The program that it measures, as it is shipped: to people who try it, or to clusters.
     fn build(&self) -> Result<PathBuf> {
-        if self.name == "demo" { shipped::build() } else { shipped::build_for_clusters(&PLATFORMS[0]) }
+        if self.name == "demo" {
+            shipped::build()
+        } else {
+            shipped::build_for_clusters(&PLATFORMS[0], cargo::cargo())
+        }
     }
 }
 

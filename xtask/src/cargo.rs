@@ -9,7 +9,17 @@ use serde_json::Value;
 /// A call of cargo. What `cargo run` says about this package is kept from it: build scripts of dependencies ask for such
 /// variables, and whatever stands on them would be built anew after each change between this and cargo by hand.
 pub fn cargo() -> Command {
-    let mut command = Command::new("cargo");
+    clean(Command::new("cargo"))
+}
+
+/// The same, for what may wait for a processor as long as others need one.
+pub fn patient() -> Command {
+    let mut command = Command::new("nice");
+    command.arg("cargo");
+    clean(command)
+}
+
+fn clean(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(is_about_package) {
             command.env_remove(name);

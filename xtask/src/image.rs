@@ -1,6 +1,6 @@
 //! `cargo xtask image`: builds the program as clusters run it, and makes the image of it.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
@@ -21,6 +21,12 @@ pub struct Platform {
     pub target: &'static str,
     /// What its linker can do for a smaller program.
     pub link_flags: &'static [&'static str],
+}
+
+/// A program that is built.
+pub struct Program {
+    pub platform: &'static Platform,
+    pub path: PathBuf,
 }
 
 pub const PLATFORMS: [Platform; 2] = [
@@ -45,13 +51,7 @@ impl Options {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
-                "--platform" => {
-                    let name = words.next().context("--platform needs a name, such as linux/amd64")?;
-                    let known = PLATFORMS.iter().find(|platform| platform.name == *name);
-                    options.platforms.push(
-                        known.with_context(|| format!("{name} is neither linux/amd64 nor linux/arm64"))?,
-                    );
-                }
+                "--platform" => options.platforms.push(Platform::named(words.next().copied())?),
                 "--push" | "--output" => {
                     let value = words.next().with_context(|| format!("{word} needs a value"))?;
                     options.others.extend([(*word).to_owned(), (*value).to_owned()]);
@@ -69,32 +69,53 @@ impl Options {
     }
 }
 
+impl Platform {
+    /// The one that a person names.
+    pub fn named(name: Option<&str>) -> anyhow::Result<&'static Self> {
+        let name = name.context("--platform needs a name, such as linux/amd64")?;
+        let known = PLATFORMS.iter().find(|platform| platform.name == name);
+        known.with_context(|| format!("{name} is neither linux/amd64 nor linux/arm64"))
+    }
+}
+
+/// A mistake in where it should go is told before the program is built, which takes minutes.
 pub fn run(options: &Options) -> anyhow::Result<()> {
+    let checked = maker().arg("check-image").args(&options.others).status();
+    ensure!(checked.context("starting the maker of images")?.success(), "nothing is built");
+    pack(maker(), "image", &build(&options.platforms)?, &options.others)
+}
+
+/// The program that makes images and releases, built if it has to be.
+pub fn maker() -> Command {
     let mut maker = cargo::cargo();
     maker.args(["run", "--quiet", "--locked", "--package", "prewarm-package", "--"]);
-    make(maker, options)
+    maker
 }
 
-/// Makes an archive for the tests, by a maker that is built already: for one platform, which is this machine's.
-pub fn make_for_tests(maker: &Path, archive: &Path) -> anyhow::Result<()> {
-    let output = ["--output".to_owned(), archive.display().to_string()];
-    make(Command::new(maker), &Options { platforms: vec![&PLATFORMS[0]], others: output.to_vec() })
+/// The program for each platform.
+pub fn build(platforms: &[&'static Platform]) -> anyhow::Result<Vec<Program>> {
+    let program = |platform: &&'static Platform| {
+        println!("building for {}", platform.name);
+        Ok(Program { platform, path: shipped::build_for_clusters(platform, cargo::cargo())? })
+    };
+    platforms.iter().map(program).collect()
 }
 
-fn make(mut command: Command, options: &Options) -> anyhow::Result<()> {
+/// Lets the maker make something of programs.
+pub fn pack(mut maker: Command, verb: &str, programs: &[Program], others: &[String]) -> anyhow::Result<()> {
     let (revision, time) = commit().unwrap_or_else(|error| {
         println!("the image does not say which commit it is of: {error:#}");
         ("unknown".to_owned(), "0".to_owned())
     });
-    command.args(["image", "--revision", &revision, "--time", &time]);
-    for platform in &options.platforms {
-        println!("building for {}", platform.name);
-        let program = shipped::build_for_clusters(platform)?;
-        let program = format!("{}={}={}", platform.architecture, platform.target, program.display());
-        command.args(["--program", &program]);
+    maker.args([verb, "--revision", &revision, "--time", &time]);
+    for Program { platform, path } in programs {
+        maker.args([
+            "--program",
+            &format!("{}={}={}", platform.architecture, platform.target, path.display()),
+        ]);
     }
-    let status = command.args(&options.others).status().context("starting the maker of images")?;
-    ensure!(status.success(), "the image could not be made");
+    let status = maker.args(others).status().context("starting the maker of images")?;
+    ensure!(status.success(), "the {verb} could not be made");
     Ok(())
 }
 

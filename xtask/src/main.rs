@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod duration;
 mod image;
+mod release;
 mod shipped;
 mod test;
 mod tools;
@@ -28,8 +29,12 @@ usage: cargo xtask <task>
                        missed; without a name it lists what there is
   image                builds the program for clusters and makes its image, with the list of its parts
         --output PLACE into a directory, or an archive if the name ends with .tar
-        --push NAME    to a registry, as HOST/REPO:TAG; --plain-http without TLS; a login from REGISTRY_USER, REGISTRY_PASSWORD
+        --push NAME    to a registry, as HOST/REPO:TAG; --plain-http without TLS; a login from REGISTRY_USER and
+                       REGISTRY_PASSWORD, or from what `docker login` left
         --platform P   only for linux/amd64 or only for linux/arm64
+  release              all that a release consists of, with checksums, into target/prewarm-release
+        --output DIR   into another directory
+        --platform P   as above
   tools                builds the programs of the real cluster into a per-user cache, once
 ";
 
@@ -46,6 +51,7 @@ fn main() -> ExitCode {
         ["bench"] => bench::run("", &[]),
         ["bench", name, flags @ ..] => bench::run(name, flags),
         ["image", flags @ ..] => image::Options::read(flags).and_then(|options| image::run(&options)),
+        ["release", flags @ ..] => release::Options::read(flags).and_then(|options| release::run(&options)),
         ["tools"] => tools::run(),
         _ => {
             eprint!("{USAGE}");

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
@@ -25,9 +26,8 @@ pub fn build() -> anyhow::Result<PathBuf> {
 
 /// Builds the program as clusters run it: without demo, embedded API and faults, and without any library but what is in it,
 /// since the image has none. The same commit gives the same bytes, wherever it is built: nothing names a directory of the
-/// machine.
-pub fn build_for_clusters(platform: &Platform) -> anyhow::Result<PathBuf> {
-    let mut command = cargo::cargo();
+/// machine. `command` is a call of cargo.
+pub fn build_for_clusters(platform: &Platform, mut command: Command) -> anyhow::Result<PathBuf> {
     command.args(["build", "--profile", "dist", "--package", "prewarm", "--no-default-features"]);
     command.args(["--target", platform.target]).env("RUSTFLAGS", flags(platform)?);
     let built = cargo::build(&mut command)?;

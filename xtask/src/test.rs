@@ -4,8 +4,9 @@
 //! the very end stands one plain line with the sums.
 //!
 //! ```text
-//!          ┌─ build ─ clippy ─┬─┬─ tests ─ examples ─┬─ tables, N passed, N failed
-//! format ──┴─ tools ──────────┘ └─ real cluster ─────┘
+//!          ┌─ build ─ clippy ─┬─┬─ tests ─ examples ───────┬─ tables, N passed, N failed
+//! format ──┼─ tools ──────────┘ ├─ real cluster ───────────┤
+//!          └─ program for clusters ─ release ─ image ──────┘
 //! ```
 
 mod bars;
@@ -16,6 +17,7 @@ mod real;
 mod record;
 mod report;
 mod selection;
+mod shipped;
 mod suite;
 mod tally;
 mod timing;
@@ -31,13 +33,13 @@ use prewarm_bed::{cgroups, enter};
 pub use options::Options;
 
 use crate::cargo::{self, cargo};
-use crate::image;
 use bars::Bars;
 use lane::Conditions;
 use options::Scope;
 use record::{Record, Round};
 use report::Report;
 use selection::Selection;
+use shipped::Shipped;
 use suite::{Build, Suite};
 use tally::Tally;
 
@@ -49,8 +51,8 @@ const BEDS: usize = 3;
 const BUSY_EVERY: u32 = 5;
 /// Tells the crash tests to play only some of their stories.
 const FAST_VARIABLE: &str = "PREWARM_FAST";
-/// Tells the tests of the image where it is.
-const IMAGE_VARIABLE: &str = "PREWARM_IMAGE";
+/// Tells the tests of a release where it is.
+const RELEASE_VARIABLE: &str = "PREWARM_RELEASE";
 /// What a fast run leaves out: the simulated year.
 const NOT_FAST: &[&str] = &["_quarter_"];
 
@@ -72,12 +74,18 @@ fn once(report: &Report, record: &Mutex<Record>, selection: &Selection, options:
     let run = Run { report, record, round: Round { seed: 0, is_busy: false } };
     let is_fast = options.scope == Scope::Fast;
     let build = if is_fast { Build::Fast } else { Build::Whole };
-    let Some(Prepared { real, ordinary, bed, image_maker }) = prepare(report, selection, build) else {
-        return;
-    };
+    let shipped = Shipped::default();
     thread::scope(|scope| {
+        // Without root there is no bed to try it in.
+        if selection.is_everything() && enter::is_root() {
+            scope.spawn(|| shipped.program(report));
+        }
+        let Some(Prepared { real, ordinary, bed, maker }) = prepare(report, selection, build) else {
+            return;
+        };
         if let Some(bed) = bed {
-            scope.spawn(move || run.real(&real, bed, image_maker.as_deref()));
+            let shipped = &shipped;
+            scope.spawn(move || run.real(&real, bed, shipped, maker.as_deref()));
         }
         if is_fast {
             run.fast(&ordinary);
@@ -92,9 +100,10 @@ fn once(report: &Report, record: &Mutex<Record>, selection: &Selection, options:
 
 /// Runs the suites again and again with other seeds, and says what failed how often.
 fn repeat(report: &Report, record: &Mutex<Record>, selection: &Selection, times: u32) {
-    let Some(Prepared { real, ordinary, bed, image_maker }) = prepare(report, selection, Build::Whole) else {
+    let Some(Prepared { real, ordinary, bed, maker }) = prepare(report, selection, Build::Whole) else {
         return;
     };
+    let shipped = Shipped::default();
     for number in 1..=times {
         let seed = record.lock().unwrap_or_else(PoisonError::into_inner).next_seed();
         let round = Round { seed, is_busy: number % BUSY_EVERY == 0 };
@@ -103,7 +112,7 @@ fn repeat(report: &Report, record: &Mutex<Record>, selection: &Selection, times:
         lane::beside_a_busy_machine(round.is_busy, || {
             thread::scope(|scope| {
                 if let Some(bed) = &bed {
-                    scope.spawn(|| run.real(&real, bed.clone(), image_maker.as_deref()));
+                    scope.spawn(|| run.real(&real, bed.clone(), &shipped, maker.as_deref()));
                 }
                 run.ordinary(&ordinary);
             });
@@ -121,7 +130,8 @@ struct Prepared {
     ordinary: Vec<Suite>,
     /// None if nothing real runs at all.
     bed: Option<Bed>,
-    image_maker: Option<PathBuf>,
+    /// What makes a release.
+    maker: Option<PathBuf>,
 }
 
 /// Builds the suites and the programs that the real ones need. There is nothing to run if the suites cannot be built, and
@@ -144,7 +154,7 @@ fn prepare(report: &Report, selection: &Selection, kind: Build) -> Option<Prepar
             None if is_real && !real.is_empty() => programs(),
             None => None,
         };
-        Some(Prepared { real, ordinary, bed, image_maker: built.image_maker })
+        Some(Prepared { real, ordinary, bed, maker: built.maker })
     })
 }
 
@@ -167,34 +177,28 @@ impl Run<'_> {
         self.tests("tests", suites, AT_ONCE, &Conditions { variables, left_out: NOT_FAST });
     }
 
-    /// What is about the image comes last: it is built beside the others.
-    fn real(self, suites: &[Suite], bed: Bed, image_maker: Option<&Path>) {
+    /// What is about the image runs beside the others as soon as there is one.
+    fn real(self, suites: &[Suite], bed: Bed, shipped: &Shipped, maker: Option<&Path>) {
         if let Some(reason) = bed.filter(|_| !suites.is_empty()) {
             return self.report.tests("real cluster", || real::skip(suites, &reason));
         }
         let (about_image, others): (Vec<Suite>, Vec<Suite>) =
             suites.iter().cloned().partition(Suite::is_about_image);
         thread::scope(|scope| {
-            let image = (!about_image.is_empty()).then(|| scope.spawn(|| self.image(image_maker)));
-            self.tests("real cluster", &others, BEDS, &Conditions::default());
-            let image = image.and_then(|image| image.join().expect("the maker of the image does not panic"));
-            if let Some(image) = image {
-                let variables = vec![(IMAGE_VARIABLE, image.display().to_string())];
-                let conditions = Conditions { variables, ..Conditions::default() };
-                self.tests("image", &about_image, BEDS, &conditions);
+            if !about_image.is_empty() {
+                scope.spawn(|| self.image(&about_image, shipped, maker));
             }
+            self.tests("real cluster", &others, BEDS, &Conditions::default());
         });
         // Each bed removes its own; one that was killed could not.
         cgroups::sweep_stale(enter::NAME_PREFIX);
     }
 
-    /// Makes the image as it is shipped, and says where it is.
-    fn image(self, maker: Option<&Path>) -> Option<PathBuf> {
-        let archive = crate::root().join("target/image/prewarm.tar");
-        self.report.check("building the image", || {
-            image::make_for_tests(maker.context("nothing is built that makes images")?, &archive)?;
-            Ok(archive)
-        })
+    fn image(self, suites: &[Suite], shipped: &Shipped, maker: Option<&Path>) {
+        if let Some(release) = shipped.release(self.report, maker) {
+            let variables = vec![(RELEASE_VARIABLE, release.display().to_string())];
+            self.tests("image", suites, 1, &Conditions { variables, ..Conditions::default() });
+        }
     }
 
     fn tests(self, title: &str, suites: &[Suite], at_once: usize, conditions: &Conditions) {

@@ -128,14 +128,19 @@ impl Repository {
         if answer.headers.contains_key(SUBJECT) {
             return Ok(());
         }
-        let list = referrer::list(&[referrer]);
-        self.push_manifest(&referrer::tag(subject.digest()), &list).await.map(drop)
+        let tag = referrer::tag(subject.digest());
+        let earlier = self.request(Method::GET, &self.manifest_path(&tag), &[], "").await?;
+        let earlier = (earlier.status == StatusCode::OK).then_some(earlier.body);
+        self.push_manifest(&tag, &referrer::list(earlier.as_deref(), referrer)).await.map(drop)
+    }
+
+    fn manifest_path(&self, reference: &str) -> String {
+        format!("/v2/{}/manifests/{reference}", self.name)
     }
 
     /// Reads a manifest by its tag or digest.
     pub async fn manifest(&self, reference: &str) -> Result<Vec<u8>, PushError> {
-        let path = format!("/v2/{}/manifests/{reference}", self.name);
-        Ok(self.expect(Method::GET, &path, &[], "", StatusCode::OK).await?.body)
+        Ok(self.expect(Method::GET, &self.manifest_path(reference), &[], "", StatusCode::OK).await?.body)
     }
 
     async fn push_blob(&self, blob: &Blob) -> Result<(), PushError> {
@@ -158,7 +163,7 @@ impl Repository {
     }
 
     async fn push_manifest(&self, reference: &str, manifest: &Manifest) -> Result<Answer, PushError> {
-        let path = format!("/v2/{}/manifests/{reference}", self.name);
+        let path = self.manifest_path(reference);
         let Manifest { blob, media_type } = manifest;
         self.expect(Method::PUT, &path, &blob.bytes, media_type, StatusCode::CREATED).await
     }

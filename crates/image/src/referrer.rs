@@ -29,9 +29,12 @@ pub fn tag(subject: &str) -> String {
     subject.replace(':', "-")
 }
 
-/// That list.
-pub fn list(referrers: &[&Artifact]) -> Manifest {
-    let entries: Vec<Value> = referrers.iter().map(|referrer| entry(referrer)).collect();
+/// That list with one more, which takes the place of itself. `earlier` is the list that is there.
+pub fn list(earlier: Option<&[u8]>, referrer: &Artifact) -> Manifest {
+    let earlier: Value = earlier.and_then(|list| serde_json::from_slice(list).ok()).unwrap_or_default();
+    let others = earlier["manifests"].as_array().into_iter().flatten();
+    let others = others.filter(|other| other["digest"] != referrer.digest()).cloned();
+    let entries: Vec<Value> = others.chain([entry(referrer)]).collect();
     Manifest::of(INDEX, json_bytes(&json!({"manifests": entries, "mediaType": INDEX, "schemaVersion": 2})))
 }
 
@@ -54,9 +57,22 @@ mod tests {
         let manifest: Value = serde_json::from_slice(&document.root().blob.bytes).unwrap();
         assert_eq!(manifest["subject"]["digest"], image.digest());
         assert_eq!(manifest["artifactType"], "application/vnd.cyclonedx+json");
-        let list: Value = serde_json::from_slice(&list(&[&document]).blob.bytes).unwrap();
+        let list: Value = serde_json::from_slice(&list(None, &document).blob.bytes).unwrap();
         assert_eq!(list["manifests"][0]["digest"], document.digest());
         assert_eq!(list["manifests"][0]["artifactType"], "application/vnd.cyclonedx+json");
         assert_eq!(tag("sha256:12ab"), "sha256-12ab");
+    }
+
+    #[test]
+    fn what_others_say_of_an_image_stays_in_the_list() {
+        let image = Image::new("web").build();
+        let about = |content: &str| document(&image, "text/plain", "about.txt", content.as_bytes().to_vec());
+        let (theirs, ours) = (about("signed"), about("parts"));
+        let first = list(None, &theirs).blob.bytes;
+        let both = list(Some(&first), &ours).blob.bytes;
+        assert_eq!(list(Some(&both), &ours).blob.bytes, both);
+        let both: Value = serde_json::from_slice(&both).unwrap();
+        let digests = [0, 1].map(|place| both["manifests"][place]["digest"].clone());
+        assert_eq!(digests, [theirs.digest(), ours.digest()]);
     }
 }

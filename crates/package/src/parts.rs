@@ -41,7 +41,7 @@ impl Part {
 impl Parts {
     /// The parts of these programs, each for its own target.
     pub fn of_programs(programs: &[Program]) -> anyhow::Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = crate::root();
         let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
         let mut parts = Self::default();
         for program in programs {

@@ -1,7 +1,7 @@
 //! The image on real parts: its program starts in it and looks names up, and a registry takes it with its list of parts.
 
-#[path = "shared/archive.rs"]
-mod archive;
+#[path = "shared/release.rs"]
+mod release;
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -21,11 +21,12 @@ use prewarm_testkit::{ApiServer, Registry, install, real_tests};
 use serde_json::{Value, json};
 use tokio::net::UdpSocket;
 
-use archive::image;
+use release::image;
 
 real_tests! {
     the_program_looks_names_up_inside_of_its_image,
     a_registry_takes_the_image_and_names_its_parts,
+    what_is_in_a_release_is_what_its_sums_say,
 }
 
 /// Of an answer to a question about a name: one address, for a minute.
@@ -140,5 +141,17 @@ async fn a_registry_takes_the_image_and_names_its_parts() -> anyhow::Result<()> 
     let components = document["components"].as_array().into_iter().flatten();
     let names: Vec<&str> = components.filter_map(|part| part["name"].as_str()).collect();
     ensure!(names.contains(&"kube-client") && !names.contains(&"prewarm-embedded"), "{names:?}");
+    Ok(())
+}
+
+async fn what_is_in_a_release_is_what_its_sums_say() -> anyhow::Result<()> {
+    let sums = release::file(prewarm_package::release::SUMS)?;
+    let directory = sums.parent().context("a file is in a directory")?;
+    let mut command = Command::new(commands::find("sha256sum").context("sha256sum is missing")?);
+    command.args(["--check", "--strict"]).arg(&sums).current_dir(directory);
+    let output = tokio::process::Command::from(command).output().await.context("starting sha256sum")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{said}");
+    ensure!(said.lines().count() + 1 == fs::read_dir(directory)?.count(), "a file has no sum\n{said}");
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! An installation on real nodes: the image and the chart as people get them, pods under kubelets with the shipped security
+//! An installation on real nodes, from the directory of a release: pods under kubelets with the shipped security
 //! settings, and what a cluster does to them.
 
-#[path = "shared/archive.rs"]
-mod archive;
 #[path = "real_install/installation.rs"]
 mod installation;
+#[path = "shared/release.rs"]
+mod release;
 
 use anyhow::{Context as _, ensure};
 use prewarm_testkit::image::Layer;
@@ -14,7 +14,7 @@ use installation::Installation;
 
 real_tests! {
     an_installation_warms_nodes_and_goes_on_through_what_happens_to_it,
-    an_installation_without_helm_says_what_it_lacks_and_goes_in_any_order,
+    an_installation_without_helm_is_upgraded_says_what_it_lacks_and_goes_in_any_order,
 }
 
 /// The size of an image, far from what all else on the cable amounts to.
@@ -31,10 +31,13 @@ async fn an_installation_warms_nodes_and_goes_on_through_what_happens_to_it() ->
     nothing_is_left(&installation).await
 }
 
-async fn an_installation_without_helm_says_what_it_lacks_and_goes_in_any_order() -> anyhow::Result<()> {
-    let installation = Installation::of_file(&[Runtime::Containerd, Runtime::Crio]).await?;
-    installation.check().await?;
+async fn an_installation_without_helm_is_upgraded_says_what_it_lacks_and_goes_in_any_order()
+-> anyhow::Result<()> {
+    let installation = Installation::of_last_release(&[Runtime::Containerd, Runtime::Crio]).await?;
     installation.warm("first").await?;
+    installation.bring_up_to_date().await?;
+    installation.check().await?;
+    installation.warm("second").await?;
     installation.private("private", "first").await?;
     closed_sockets_are_told(&installation).await?;
     the_controller_goes_before_the_jobs(&installation).await

@@ -11,6 +11,7 @@ pub mod binary;
 pub mod cluster;
 pub mod faulty;
 pub mod figure;
+pub mod helm;
 pub mod install;
 pub mod measure;
 pub mod node;

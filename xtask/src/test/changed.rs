@@ -20,8 +20,9 @@ const READ_BY: [(&str, &str); 5] = [
     ("docs/guide.md", "prewarm-corpus"),
     ("docs/testing.md", "xtask"),
 ];
-/// Packages whose tests read generated files, without depending on what generates them.
-const READ_GENERATED: [&str; 2] = ["prewarm-api", "prewarm"];
+/// Packages whose tests read what is installed, without depending on what generates it.
+const READ_INSTALLED: [&str; 5] =
+    ["prewarm-api", "prewarm", "prewarm-package", "prewarm-sim", "prewarm-testkit"];
 /// No test reads these.
 const READ_BY_NOBODY: [&str; 2] = [".md", "LICENSE"];
 
@@ -102,7 +103,7 @@ impl Workspace {
         if let Some((_, reader)) = READ_BY.iter().find(|(beginning, _)| file.starts_with(beginning)) {
             let mut readers = BTreeSet::from([(*reader).to_owned()]);
             if file.starts_with("deploy/") {
-                readers.extend(READ_GENERATED.map(str::to_owned));
+                readers.extend(READ_INSTALLED.map(str::to_owned));
             }
             return Some(readers);
         }

@@ -34,6 +34,11 @@ impl Selection {
         self.only.is_some()
     }
 
+    /// Whether all of them run.
+    pub fn is_everything(&self) -> bool {
+        self.only.is_none() && self.affected.is_none()
+    }
+
     /// A name that no suite has is a mistake.
     pub fn check(&self, built: Built) -> anyhow::Result<Built> {
         let part = self.only.as_deref().unwrap_or_default();

@@ -17,8 +17,8 @@ use crate::duration::readable;
 const REAL: &str = "real_";
 /// The suites that are about the image.
 const ABOUT_IMAGE: [&str; 2] = ["package/tests/real_image", "package/tests/real_install"];
-/// The program that makes it.
-const IMAGE_MAKER: &str = "prewarm-package";
+/// The program that makes a release.
+const MAKER: &str = "prewarm-package";
 /// How much garbage the programs of the real cluster, which are written in Go, let pile up: a bed has memory to spare, and
 /// processors are what a test run lacks.
 const GARBAGE_PERCENT: &str = "400";
@@ -58,8 +58,8 @@ pub struct Outcome {
 /// Suites, and what clippy says of the code in them.
 pub struct Built {
     pub suites: Vec<Suite>,
-    /// What makes the image, if it was built.
-    pub image_maker: Option<PathBuf>,
+    /// What makes a release, if it was built.
+    pub maker: Option<PathBuf>,
     pub lints: Vec<String>,
 }
 
@@ -110,8 +110,8 @@ pub fn build(kind: Build) -> anyhow::Result<Built> {
     let mut command = cargo::cargo();
     with_clippy(&mut command).args(["test", "--profile", kind.profile(), "--workspace", "--no-run"]);
     let built = cargo::build(command.args(kind.targets()?))?;
-    let image_maker = built.messages.iter().find_map(image_maker);
-    Ok(Built { suites: suites(&built), image_maker, lints: built.complaints })
+    let maker = built.messages.iter().find_map(maker);
+    Ok(Built { suites: suites(&built), maker, lints: built.complaints })
 }
 
 fn suites(built: &cargo::Built) -> Vec<Suite> {
@@ -121,9 +121,9 @@ fn suites(built: &cargo::Built) -> Vec<Suite> {
     suites
 }
 
-/// Reads one message of cargo for the program that makes the image.
-fn image_maker(message: &Value) -> Option<PathBuf> {
-    let is_maker = message["target"]["kind"][0] == "bin" && message["target"]["name"] == IMAGE_MAKER;
+/// Reads one message of cargo for the program that makes a release.
+fn maker(message: &Value) -> Option<PathBuf> {
+    let is_maker = message["target"]["kind"][0] == "bin" && message["target"]["name"] == MAKER;
     let is_program = message["reason"] == "compiler-artifact" && message["profile"]["test"] == false;
     (is_maker && is_program).then(|| Some(message["executable"].as_str()?.into()))?
 }
@@ -285,11 +285,11 @@ mod tests {
     #[test]
     fn the_maker_of_images_is_found_among_the_messages() {
         let mut program = message("bin", false);
-        program["target"]["name"] = IMAGE_MAKER.into();
-        assert_eq!(image_maker(&program), Some("/target/real_nodes-1".into()));
+        program["target"]["name"] = MAKER.into();
+        assert_eq!(maker(&program), Some("/target/real_nodes-1".into()));
         program["profile"]["test"] = true.into();
-        assert_eq!(image_maker(&program), None);
-        assert_eq!(image_maker(&message("bin", false)), None);
+        assert_eq!(maker(&program), None);
+        assert_eq!(maker(&message("bin", false)), None);
     }
 
     #[test]

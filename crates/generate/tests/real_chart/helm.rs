@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use prewarm_bed::{inside, programs};
 use prewarm_testkit::ApiServer;
+pub use prewarm_testkit::helm::run;
 use serde_json::Value;
 
 pub fn chart() -> PathBuf {
@@ -22,18 +21,6 @@ pub fn examples() -> anyhow::Result<Vec<PathBuf>> {
     paths.sort();
     ensure!(paths.len() >= 10, "{} examples", paths.len());
     Ok(paths)
-}
-
-/// Runs it and returns what it prints.
-pub fn run(arguments: &[&str]) -> anyhow::Result<String> {
-    let home = inside::directory("helm")?;
-    let mut helm = Command::new(programs::locate("helm")?);
-    helm.args(arguments).env("HOME", home).env_remove("HELM_NAMESPACE");
-    let output = helm.output().context("starting helm")?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let printed = String::from_utf8(output.stdout).context("helm printed no text")?;
-    ensure!(output.status.success(), "helm {}: {}{}", arguments.join(" "), complaint.trim(), printed.trim());
-    Ok(printed)
 }
 
 /// Runs it against a server.

@@ -1,28 +1,38 @@
 //! A cluster in which Prewarm is installed.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use flate2::read::GzDecoder;
+use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetStatus, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use prewarm_bed::{inside, programs};
+use prewarm_image::Artifact;
+use prewarm_package::chart;
+use prewarm_package::image::{self, Origin, Program};
 use prewarm_testkit::api_server::Service;
 use prewarm_testkit::node::RUNTIME_DIRECTORY;
-use prewarm_testkit::{Cluster, Runtime, binary, wait};
+use prewarm_testkit::{Cluster, Runtime, helm, wait};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::archive;
+use crate::release;
 
 /// Controllers of Kubernetes that make the pods of an installation.
 const CONTROLLERS: [&str; 4] =
     ["daemonset-controller", "deployment-controller", "replicaset-controller", "disruption-controller"];
 /// The name of the image in the registry of the cluster, as the chart has it.
 const REPOSITORY: &str = "prewarm/prewarm";
+/// Its tags: of the release under test, of the one before, and of the one after.
+const THIS: &str = env!("CARGO_PKG_VERSION");
+const LAST: &str = "last";
+const NEXT: &str = "next";
+/// What `install.yaml` was in the release before. Its program is gone, so that of this release stands for it.
+const LAST_RELEASE: &[u8] = include_bytes!("last-release.yaml.gz");
 const SYSTEM: &str = "prewarm-system";
 const AGENTS: &str = "prewarm-agents";
 
@@ -54,12 +64,28 @@ impl Installation {
         Ok(installation)
     }
 
-    /// Installs the file for people without Helm.
-    pub async fn of_file(runtimes: &[Runtime]) -> anyhow::Result<Self> {
+    /// Installs what people without Helm installed from the last release.
+    pub async fn of_last_release(runtimes: &[Runtime]) -> anyhow::Result<Self> {
         let installation = Self::prepare(runtimes, SYSTEM).await?;
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/install.yaml");
-        installation.install(&fs::read_to_string(file).context("reading install.yaml")?).await?;
+        let mut text = String::new();
+        GzDecoder::new(LAST_RELEASE).read_to_string(&mut text)?;
+        let (this, last) = (format!("{REPOSITORY}:{THIS}"), format!("{REPOSITORY}:{LAST}"));
+        ensure!(text.contains(&this), "the last release has another image than {this}");
+        installation.install(&text.replace(&this, &last)).await?;
         Ok(installation)
+    }
+
+    /// Installs the file of this release over what is there, and waits until all pods are of it.
+    pub async fn bring_up_to_date(&self) -> anyhow::Result<()> {
+        let file = release::file(prewarm_package::release::INSTALL)?;
+        self.install(&fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?)
+            .await?;
+        let images = ["get", "pods", "-n", SYSTEM, "-o", "jsonpath={.items[*].spec.containers[*].image}"];
+        let wanted = format!("ghcr.io/{REPOSITORY}:{THIS}");
+        wait::until("pods of this release", async || {
+            Ok(self.kubectl(&images).await?.split(' ').all(|image| image == wanted).then_some(()))
+        })
+        .await
     }
 
     /// A cluster with the image in its registry.
@@ -67,9 +93,9 @@ impl Installation {
         let turn = TURN.lock().await;
         let cluster = Cluster::configure().nodes(runtimes).controllers(&CONTROLLERS).start().await?;
         let service = cluster.server.serve_pods().await?;
-        let (image, _) = archive::image()?;
-        let tags = [env!("CARGO_PKG_VERSION"), "next"];
-        cluster.registry.push(REPOSITORY, &tags, &image).await?;
+        let (image, _) = release::image()?;
+        cluster.registry.push(REPOSITORY, &[THIS, LAST], &image).await?;
+        cluster.registry.push(REPOSITORY, &[NEXT], &next_image()?).await?;
         let rendered = cluster.server.kubeconfig().with_file_name("installed.yaml");
         Ok(Self { cluster, rendered, agents, _service: service, _turn: turn })
     }
@@ -102,24 +128,44 @@ impl Installation {
     async fn controllers_ready(&self) -> anyhow::Result<()> {
         let deployments = Api::<Deployment>::namespaced(self.cluster.server.client()?, SYSTEM);
         let ready = wait::until("the controllers", async || {
-            let status = deployments.get("prewarm-controller").await?.status.unwrap_or_default();
-            Ok((status.ready_replicas == Some(2)).then_some(()))
+            let deployment = deployments.get("prewarm-controller").await?;
+            let status = deployment.status.unwrap_or_default();
+            let is_new = status.observed_generation == deployment.metadata.generation
+                && status.updated_replicas == Some(2)
+                && status.replicas == Some(2);
+            Ok((is_new && status.ready_replicas == Some(2)).then_some(()))
         });
         self.or_pods(ready.await).await
     }
 
     /// Waits until an agent is ready on every node.
     pub async fn agents_ready(&self) -> anyhow::Result<()> {
-        let sets = Api::<DaemonSet>::namespaced(self.cluster.server.client()?, self.agents);
         let nodes = i32::try_from(self.cluster.nodes.len())?;
-        let ready = wait::until("the agents", async || {
+        self.agents_are("ready agents", |status| {
+            status.updated_number_scheduled == Some(nodes) && status.number_ready == nodes
+        })
+        .await
+    }
+
+    /// Waits until the agents are in a state, once their controller has seen what is wanted of them.
+    async fn agents_are(&self, what: &str, is_so: impl Fn(&DaemonSetStatus) -> bool) -> anyhow::Result<()> {
+        let sets = self.sets()?;
+        let waited = wait::until(what, async || {
             let set = sets.get("prewarm-agent").await?;
             let status = set.status.unwrap_or_default();
             let is_seen = status.observed_generation == set.metadata.generation;
-            let is_new = status.updated_number_scheduled == Some(nodes);
-            Ok((is_seen && is_new && status.number_ready == nodes).then_some(()))
+            Ok((is_seen && is_so(&status)).then_some(()))
         });
-        self.or_pods(ready.await).await
+        self.or_pods(waited.await).await
+    }
+
+    async fn patch_agents(&self, patch: &Patch<Value>) -> anyhow::Result<()> {
+        self.sets()?.patch("prewarm-agent", &PatchParams::default(), patch).await?;
+        Ok(())
+    }
+
+    fn sets(&self) -> anyhow::Result<Api<DaemonSet>> {
+        Ok(Api::namespaced(self.cluster.server.client()?, self.agents))
     }
 
     /// An error says how the pods are.
@@ -146,7 +192,8 @@ impl Installation {
     }
 
     async fn prewarm(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let mut command = Command::new(binary::prewarm()?);
+        let program = release::file(&prewarm_package::release::program_name("amd64"))?;
+        let mut command = Command::new(program);
         command.args(arguments).arg("--kubeconfig").arg(self.cluster.server.kubeconfig());
         let output = tokio::process::Command::from(command).output().await.context("starting prewarm")?;
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -216,42 +263,29 @@ impl Installation {
 
     /// Lets the agents run another image, and waits until all of them do.
     pub async fn roll_agents(&self) -> anyhow::Result<()> {
-        let sets = Api::<DaemonSet>::namespaced(self.cluster.server.client()?, self.agents);
-        let image = format!("ghcr.io/{REPOSITORY}:next");
+        let image = format!("ghcr.io/{REPOSITORY}:{NEXT}");
         let template = json!({"spec": {"containers": [{"name": "agent", "image": image}]}});
-        let patch = Patch::Strategic(json!({"spec": {"template": template}}));
-        sets.patch("prewarm-agent", &PatchParams::default(), &patch).await?;
+        self.patch_agents(&Patch::Strategic(json!({"spec": {"template": template}}))).await?;
         // One after the other: each of them may take as long as a wait may.
-        for done in 1..=self.cluster.nodes.len() {
-            let what = format!("{done} new agents");
-            let rolled = wait::until(&what, async || {
-                let set = sets.get("prewarm-agent").await?;
-                let status = set.status.unwrap_or_default();
-                let is_seen = status.observed_generation == set.metadata.generation;
-                let updated = usize::try_from(status.updated_number_scheduled.unwrap_or_default())?;
-                Ok((is_seen && updated >= done).then_some(()))
-            });
-            self.or_pods(rolled.await).await?;
+        for done in 1..=i32::try_from(self.cluster.nodes.len())? {
+            let is_done =
+                |status: &DaemonSetStatus| status.updated_number_scheduled.unwrap_or_default() >= done;
+            self.agents_are(&format!("{done} new agents"), is_done).await?;
         }
         self.agents_ready().await
     }
 
     /// Takes the agents out of the group that may open the sockets, and waits until none is ready.
     pub async fn close_sockets(&self) -> anyhow::Result<()> {
-        let sets = Api::<DaemonSet>::namespaced(self.cluster.server.client()?, self.agents);
         let template = json!({"spec": {"securityContext": {"supplementalGroups": [1]}}});
         let patch = Patch::Merge(json!({"spec": {"template": template,
             "updateStrategy": {"rollingUpdate": {"maxUnavailable": "100%"}}}}));
-        sets.patch("prewarm-agent", &PatchParams::default(), &patch).await?;
+        self.patch_agents(&patch).await?;
         let nodes = i32::try_from(self.cluster.nodes.len())?;
-        let closed = wait::until("agents that are not ready", async || {
-            let set = sets.get("prewarm-agent").await?;
-            let status = set.status.unwrap_or_default();
-            let is_seen = status.observed_generation == set.metadata.generation;
-            let is_new = is_seen && status.updated_number_scheduled == Some(nodes);
-            Ok((is_new && status.number_ready == 0).then_some(()))
-        });
-        self.or_pods(closed.await).await
+        self.agents_are("agents that are not ready", |status| {
+            status.updated_number_scheduled == Some(nodes) && status.number_ready == 0
+        })
+        .await
     }
 
     /// Deletes all that was applied, in no order, and waits for nothing.
@@ -281,11 +315,15 @@ impl Installation {
 }
 
 fn render() -> anyhow::Result<String> {
-    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/chart");
-    let mut helm = Command::new(programs::locate("helm")?);
-    helm.args(["template", "prewarm", chart, "--namespace", SYSTEM]).env("HOME", inside::directory("helm")?);
-    helm.args(["--set", &format!("agent.namespace={AGENTS}")]);
-    let output = helm.output().context("starting helm")?;
-    ensure!(output.status.success(), "helm: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).context("helm printed no text")
+    let chart = release::file(&chart::file_name())?.display().to_string();
+    let agents = format!("agent.namespace={AGENTS}");
+    helm::run(&["template", "prewarm", &chart, "--namespace", SYSTEM, "--set", &agents])
+}
+
+/// An image of the same program and of other bytes, as the next release has them.
+fn next_image() -> anyhow::Result<Artifact> {
+    let path = release::file(&prewarm_package::release::program_name("amd64"))?;
+    let program =
+        Program { architecture: "amd64".to_owned(), target: "x86_64-unknown-linux-gnu".to_owned(), path };
+    image::build(&[program], &Origin { revision: NEXT.to_owned(), time: 1_800_000_000 })
 }
