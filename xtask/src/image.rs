@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::{cargo, shipped};
+use crate::{cargo, cross, shipped};
 
 /// What a person asks for. The rest is for the program that makes the image.
 pub struct Options {
@@ -19,6 +19,10 @@ pub struct Platform {
     pub name: &'static str,
     pub architecture: &'static str,
     pub target: &'static str,
+    /// What else it takes on a machine of another kind: who links, who starts the program, and the packages with all of it.
+    pub linker: &'static str,
+    pub emulator: &'static str,
+    pub packages: &'static str,
     /// What its linker can do for a smaller program.
     pub link_flags: &'static [&'static str],
 }
@@ -34,6 +38,9 @@ pub const PLATFORMS: [Platform; 2] = [
         name: "linux/amd64",
         architecture: "amd64",
         target: "x86_64-unknown-linux-gnu",
+        linker: "x86_64-linux-gnu-gcc",
+        emulator: "qemu-x86_64-static",
+        packages: "rustc-web libstd-rust-web-dev:amd64 gcc-x86-64-linux-gnu qemu-user-static",
         // Functions of the same code are kept once, and places to relocate as a bitmap: 4 % of the program.
         link_flags: &["--icf=all", "-z,pack-relative-relocs"],
     },
@@ -41,6 +48,9 @@ pub const PLATFORMS: [Platform; 2] = [
         name: "linux/arm64",
         architecture: "arm64",
         target: "aarch64-unknown-linux-gnu",
+        linker: "aarch64-linux-gnu-gcc",
+        emulator: "qemu-aarch64-static",
+        packages: "rustc-web libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu qemu-user-static",
         link_flags: &[],
     },
 ];
@@ -76,6 +86,11 @@ impl Platform {
         let known = PLATFORMS.iter().find(|platform| platform.name == name);
         known.with_context(|| format!("{name} is neither linux/amd64 nor linux/arm64"))
     }
+
+    /// Whether this machine is of that kind.
+    pub fn is_own(&self) -> bool {
+        self.target.starts_with(std::env::consts::ARCH)
+    }
 }
 
 /// A mistake in where it should go is told before the program is built, which takes minutes.
@@ -96,7 +111,9 @@ pub fn maker() -> Command {
 pub fn build(platforms: &[&'static Platform]) -> anyhow::Result<Vec<Program>> {
     let program = |platform: &&'static Platform| {
         println!("building for {}", platform.name);
-        Ok(Program { platform, path: shipped::build_for_clusters(platform, cargo::cargo())? })
+        let path = shipped::build_for_clusters(platform, cargo::cargo())?;
+        cross::try_out(&path, platform)?;
+        Ok(Program { platform, path })
     };
     platforms.iter().map(program).collect()
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod cargo;
+mod cross;
 mod duration;
 mod image;
 mod release;

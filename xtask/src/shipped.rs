@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::cargo;
 use crate::image::Platform;
+use crate::{cargo, cross};
 
 /// Tells tests and benchmarks which program they are about. Without it they take the one that cargo built along with
 /// them, which is built otherwise.
@@ -30,6 +30,7 @@ pub fn build() -> anyhow::Result<PathBuf> {
 pub fn build_for_clusters(platform: &Platform, mut command: Command) -> anyhow::Result<PathBuf> {
     command.args(["build", "--profile", "dist", "--package", "prewarm", "--no-default-features"]);
     command.args(["--target", platform.target]).env("RUSTFLAGS", flags(platform)?);
+    cross::prepare(&mut command, platform)?;
     let built = cargo::build(&mut command)?;
     ensure!(built.complaints.is_empty(), "{}", built.complaints.concat());
     built.messages.iter().find_map(program).context("cargo names no program")

@@ -3,25 +3,18 @@
 //! Jobs with pull secrets carry a finalizer until the copies of those Secrets are gone. Without a controller nobody takes it off,
 //! so that the jobs, their namespaces and at last the definitions stay Terminating, and the copies stay for ever.
 
-use std::time::Duration;
-
 use anyhow::{anyhow, bail};
 use clap::Args as ClapArgs;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use prewarm_api::kruise::ImagePullJob;
 use prewarm_api::names::{DEFAULT_CONFIG_NAMESPACE, DELETION_PROTECTION_FINALIZER, SECRET_SOURCE_ANNOTATION};
 use prewarm_api::permission::{CONTROLLER, LEASE, SYSTEM_NAMESPACE};
-use prewarm_plan::lease::RETRY;
 use serde_json::json;
 
 use crate::answer::{Answer, Exit};
-use crate::reach::{Cluster, Reach, Request, sentence};
-
-/// A leader renews its Lease within this time, so that one that does not change has no leader.
-const RENEWED_WITHIN: Duration = Duration::from_secs(2 * RETRY.as_secs());
+use crate::reach::{Cluster, Reach, Request, look_twice, sentence};
 
 /// Show or remove what is left after the controller is gone
 ///
@@ -82,23 +75,13 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
 
 /// Whoever leads would put the finalizers and copies back.
 async fn nobody_leads(cluster: &Cluster, namespace: &str) -> anyhow::Result<()> {
-    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), namespace);
-    let look = async || match leases.get_opt(LEASE).await {
-        Ok(lease) => Ok(lease),
-        Err(error) => {
-            Err(anyhow!(sentence(&error, &Request::of::<Lease>("get", Some(namespace)), &cluster.name)))
-        }
-    };
-    let Some(before) = look().await? else { return Ok(()) };
-    let holder = before.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
-    if holder.is_empty() {
-        return Ok(());
-    }
-    tokio::time::sleep(RENEWED_WITHIN).await;
-    if look().await?.is_some_and(|now| now.resource_version() != before.resource_version()) {
+    let [lease] = look_twice(cluster, [(namespace, LEASE)]).await;
+    let lease = lease.map_err(|why| anyhow!(why))?;
+    if lease.has_changed {
         bail!(
-            "the controller {holder} leads, and would put everything back; delete the jobs and let it clean up, or stop it \
-             first with `kubectl -n {namespace} delete deployment {}`",
+            "the controller {} leads, and would put everything back; delete the jobs and let it clean up, or stop it first with \
+             `kubectl -n {namespace} delete deployments -l app.kubernetes.io/name={}`",
+            lease.holder(),
             CONTROLLER.name
         );
     }

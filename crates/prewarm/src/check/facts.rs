@@ -11,6 +11,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+use crate::reach::SeenLease;
+
 /// An answer of the cluster, or the sentence that says why there is none.
 pub type Asked<T> = Result<T, String>;
 
@@ -28,12 +30,14 @@ pub struct Facts {
     pub webhooks: Asked<Vec<Webhook>>,
     /// What keeps agents to their own nodes.
     pub policies: Asked<Policies>,
-    /// The namespace of the programs.
+    /// The name of the namespace of the programs.
+    pub installed_in: String,
+    /// That namespace.
     pub namespace: Asked<Option<Namespace>>,
     /// The controller's Lease, seen twice.
-    pub lease: Asked<Seen<Lease>>,
+    pub lease: Asked<SeenLease>,
     /// The Lease of OpenKruise's manager, seen twice.
-    pub rival_lease: Asked<Seen<Lease>>,
+    pub rival_lease: Asked<SeenLease>,
     /// Daemons of other implementations.
     pub rival_daemons: Asked<Vec<DaemonSet>>,
     /// Controllers.
@@ -83,13 +87,4 @@ pub struct Policies {
     pub policies: Vec<ValidatingAdmissionPolicy>,
     /// All bindings.
     pub bindings: Vec<ValidatingAdmissionPolicyBinding>,
-}
-
-/// Something that its owner changes while he lives, looked at twice.
-#[derive(Clone, Debug)]
-pub struct Seen<T> {
-    /// What it is, if it is there.
-    pub now: Option<T>,
-    /// Whether it has changed between the two looks.
-    pub has_changed: bool,
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -23,15 +22,12 @@ use kube::{Api, Resource, ResourceExt as _};
 use prewarm_api::crd;
 use prewarm_api::kruise::NodeImage;
 use prewarm_api::permission::{AGENT, CONTROLLER, LEASE};
-use prewarm_plan::lease::RETRY;
 use serde::de::DeserializeOwned;
 
-use super::facts::{Asked, Facts, Policies, Right, Seen, Webhook};
+use super::facts::{Asked, Facts, Policies, Right, Webhook};
 use super::judge::Stage;
-use crate::reach::{Cluster, Request, sentence};
+use crate::reach::{Cluster, Request, look_twice, sentence};
 
-/// Whoever holds a Lease renews it within this time.
-const RENEWED_WITHIN: Duration = Duration::from_secs(2 * RETRY.as_secs());
 /// So many agents that are not ready are asked why.
 const MOST_PROBES: usize = 10;
 /// The label of all objects of an installation.
@@ -58,7 +54,7 @@ const INSTALLED: [(&str, &str); 8] = [
 pub async fn gather(cluster: &Cluster, namespace: &str, stage: Stage) -> anyhow::Result<Facts> {
     let asking = Asking { cluster, namespace };
     let clocks = asking.clocks().await?;
-    let (lease, rival_lease) = asking.leases().await;
+    let [lease, rival_lease] = look_twice(asking.cluster, [(asking.namespace, LEASE), RIVAL]).await;
     let agents = ListParams::default().labels(&format!("app.kubernetes.io/name={}", AGENT.name));
     let controllers = ListParams::default().labels(&format!("app.kubernetes.io/name={}", CONTROLLER.name));
     let pods = asking.list(&asking.everywhere::<Pod>(), &agents).await;
@@ -78,6 +74,7 @@ pub async fn gather(cluster: &Cluster, namespace: &str, stage: Stage) -> anyhow:
         definitions: asking.definitions().await,
         webhooks: asking.webhooks().await,
         policies: asking.policies().await,
+        installed_in: namespace.to_owned(),
         namespace: asking.get(&Api::<Namespace>::all(cluster.client.clone()), namespace).await,
         lease,
         rival_lease,
@@ -228,24 +225,6 @@ impl Asking<'_> {
         })
     }
 
-    /// Both at once, so that there is one pause between the two looks.
-    async fn leases(&self) -> (Asked<Seen<Lease>>, Asked<Seen<Lease>>) {
-        let lease = |(namespace, name): (&str, &str)| {
-            (Api::<Lease>::namespaced(self.cluster.client.clone(), namespace), name.to_owned())
-        };
-        let (ours, theirs) = (lease((self.namespace, LEASE)), lease(RIVAL));
-        let before = (self.get(&ours.0, &ours.1).await, self.get(&theirs.0, &theirs.1).await);
-        let is_held = |lease: &Asked<Option<Lease>>| {
-            let holder = |lease: &Lease| lease.spec.as_ref()?.holder_identity.clone();
-            matches!(lease, Ok(Some(lease)) if holder(lease).is_some_and(|holder| !holder.is_empty()))
-        };
-        if is_held(&before.0) || is_held(&before.1) {
-            tokio::time::sleep(RENEWED_WITHIN).await;
-        }
-        let after = (self.get(&ours.0, &ours.1).await, self.get(&theirs.0, &theirs.1).await);
-        (seen(before.0, after.0), seen(before.1, after.1))
-    }
-
     /// What agents that are not ready say of themselves.
     async fn probes(&self, pods: &[Pod]) -> BTreeMap<String, Asked<String>> {
         let is_ready = |pod: &&Pod| {
@@ -304,13 +283,6 @@ impl Asking<'_> {
 
 fn is_running(pod: &Pod) -> bool {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
-}
-
-fn seen(before: Asked<Option<Lease>>, after: Asked<Option<Lease>>) -> Asked<Seen<Lease>> {
-    let (before, now) = (before?, after?);
-    let version = |lease: &Option<Lease>| lease.as_ref().and_then(kube::ResourceExt::resource_version);
-    let has_changed = before.is_some() && now.is_some() && version(&before) != version(&now);
-    Ok(Seen { now, has_changed })
 }
 
 /// A webhook, if it names kinds of ours. One for every kind of any group belongs to a policy engine.

@@ -1,6 +1,7 @@
 //! How commands reach the cluster: the flags that kubectl users know, a client, and sentences for what can go wrong.
 
 mod feed;
+mod lease;
 mod trouble;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
 
 pub use feed::{Changes, Feed, Narrow};
+pub use lease::{SeenLease, look_twice};
 use trouble::cause;
 pub use trouble::{Request, sentence};
 

@@ -2,19 +2,22 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt as _;
 
-use crate::check::facts::{Asked, Facts, Policies, Seen};
+use crate::check::facts::{Asked, Facts, Policies};
 use crate::check::report::{Finding, Section};
+use crate::reach::SeenLease;
 use crate::show;
 
 const SECTION: Section = Section::Controller;
 
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let now = facts.clocks.1.unwrap_or(facts.clocks.0);
-    let mut findings =
-        vec![deployment(&facts.deployments), leader(&facts.lease, now), policy(&facts.policies)];
+    let mut findings = vec![
+        deployment(&facts.deployments),
+        leader(&facts.lease, &facts.installed_in, now),
+        policy(&facts.policies),
+    ];
     findings.extend(facts.scrapes.iter().map(|(pod, answer)| scrape(pod, answer)));
     findings
 }
@@ -48,14 +51,16 @@ fn deployment(deployments: &Asked<Vec<Deployment>>) -> Finding {
     if ready == 0 { Finding::bad(SECTION, what, step) } else { Finding::warning(SECTION, what, step) }
 }
 
-fn leader(lease: &Asked<Seen<Lease>>, now: Timestamp) -> Finding {
+fn leader(lease: &Asked<SeenLease>, namespace: &str, now: Timestamp) -> Finding {
     let lease = match lease {
         Ok(lease) => lease,
         Err(why) => return Finding::unknown(SECTION, "the Lease", why),
     };
     let spec = lease.now.as_ref().and_then(|lease| lease.spec.as_ref());
     let holder = spec.and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
-    let logs = "look at the controller's log: kubectl -n prewarm-system logs deployment/prewarm-controller";
+    let logs = format!(
+        "look at the controllers' logs: kubectl -n {namespace} logs -l app.kubernetes.io/name=prewarm-controller"
+    );
     match (holder, lease.has_changed) {
         ("", _) => Finding::bad(SECTION, "nobody leads", logs),
         (holder, true) => {

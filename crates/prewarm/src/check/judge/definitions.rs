@@ -9,8 +9,9 @@ use kube::ResourceExt as _;
 use prewarm_api::crd;
 
 use super::Stage;
-use crate::check::facts::{Asked, Facts, Seen, Webhook};
+use crate::check::facts::{Asked, Facts, Webhook};
 use crate::check::report::{Finding, Section};
+use crate::reach::SeenLease;
 use crate::show;
 
 const SECTION: Section = Section::Definitions;
@@ -151,17 +152,17 @@ fn webhooks(webhooks: &Asked<Vec<Webhook>>) -> Finding {
     if first.is_required { Finding::bad(SECTION, what, step) } else { Finding::warning(SECTION, what, step) }
 }
 
-fn rival_manager(lease: &Asked<Seen<k8s_openapi::api::coordination::v1::Lease>>) -> Finding {
+fn rival_manager(lease: &Asked<SeenLease>) -> Finding {
     match lease {
         Err(why) => Finding::unknown(SECTION, "OpenKruise's manager", why),
-        Ok(Seen { has_changed: true, .. }) => Finding::bad(
+        Ok(SeenLease { has_changed: true, .. }) => Finding::bad(
             SECTION,
             "OpenKruise's manager is running; two managers undo each other's work",
             "kubectl -n kruise-system scale deployment kruise-controller-manager --replicas 0; docs/migrate-openkruise.md has \
              all steps",
         ),
-        Ok(Seen { now: Some(_), .. }) => Finding::good(SECTION, "OpenKruise's manager is stopped"),
-        Ok(Seen { now: None, .. }) => Finding::good(SECTION, "no other manager of these kinds"),
+        Ok(SeenLease { now: Some(_), .. }) => Finding::good(SECTION, "OpenKruise's manager is stopped"),
+        Ok(SeenLease { now: None, .. }) => Finding::good(SECTION, "no other manager of these kinds"),
     }
 }
 

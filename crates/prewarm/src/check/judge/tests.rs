@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::check::facts::{Policies, Right, Seen, Webhook};
+use crate::check::facts::{Policies, Right, Webhook};
 use crate::check::report::Verdict;
+use crate::reach::SeenLease;
 
 const NOW: &str = "2026-11-18T08:00:00Z";
 
@@ -58,9 +59,10 @@ fn healthy() -> Facts {
         definitions: crd::all().iter().map(|crd| (crd.name_any(), Ok(Some(crd.clone())))).collect(),
         webhooks: Ok(Vec::new()),
         policies: Ok(Policies { policies: vec![read(policy)], bindings: vec![read(binding)] }),
+        installed_in: "prewarm-system".to_owned(),
         namespace: Ok(Some(read(namespace))),
-        lease: Ok(Seen { now: Some(lease("prewarm-controller", "pod-1")), has_changed: true }),
-        rival_lease: Ok(Seen { now: None, has_changed: false }),
+        lease: Ok(SeenLease { now: Some(lease("prewarm-controller", "pod-1")), has_changed: true }),
+        rival_lease: Ok(SeenLease { now: None, has_changed: false }),
         rival_daemons: Ok(Vec::new()),
         deployments: Ok(vec![read(deployment)]),
         daemon_sets: Ok(vec![daemon_set(&json!({}))]),
@@ -204,11 +206,13 @@ fn a_webhook_of_others_is_told_with_its_configuration() {
 
 #[test]
 fn another_manager_and_its_daemons_are_recognised() {
-    let running =
-        |facts: &mut Facts| facts.rival_lease = Ok(Seen { now: Some(lease("m", "x")), has_changed: true });
+    let running = |facts: &mut Facts| {
+        facts.rival_lease = Ok(SeenLease { now: Some(lease("m", "x")), has_changed: true });
+    };
     finds(running, Stage::Before, Verdict::Bad, &["OpenKruise's manager is running", "--replicas 0"]);
-    let stopped =
-        |facts: &mut Facts| facts.rival_lease = Ok(Seen { now: Some(lease("m", "x")), has_changed: false });
+    let stopped = |facts: &mut Facts| {
+        facts.rival_lease = Ok(SeenLease { now: Some(lease("m", "x")), has_changed: false });
+    };
     let mut facts = healthy();
     stopped(&mut facts);
     assert_eq!(found(&facts, Stage::After), []);
@@ -241,10 +245,12 @@ fn a_controller_that_is_missing_or_not_ready_is_told() {
 
 #[test]
 fn it_is_told_if_nobody_leads_or_a_leader_is_silent() {
-    let free = |facts: &mut Facts| facts.lease = Ok(Seen { now: Some(lease("l", "")), has_changed: false });
+    let free =
+        |facts: &mut Facts| facts.lease = Ok(SeenLease { now: Some(lease("l", "")), has_changed: false });
     finds(free, Stage::After, Verdict::Bad, &["nobody leads", "logs"]);
-    let silent =
-        |facts: &mut Facts| facts.lease = Ok(Seen { now: Some(lease("l", "pod-1")), has_changed: false });
+    let silent = |facts: &mut Facts| {
+        facts.lease = Ok(SeenLease { now: Some(lease("l", "pod-1")), has_changed: false });
+    };
     finds(silent, Stage::After, Verdict::Bad, &["pod-1 holds the Lease and does not renew it"]);
     let good = judge(&healthy(), Stage::After).findings;
     assert!(good.iter().any(|finding| finding.what == "pod-1 has been leading for 60m"), "{good:?}");
