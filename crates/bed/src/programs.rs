@@ -92,24 +92,13 @@ impl Module {
 
     /// The cache folder of its programs. Any change of a pin, of a program or of the linker flags is a new folder.
     pub fn folder(&self) -> String {
-        let mut recipe = Sha256::new();
-        recipe.update(self.go_mod);
-        recipe.update(self.go_sum);
-        recipe.update(self.linker_flags());
-        for program in self.programs {
-            recipe.update(program.package);
-        }
-        for (_, source) in self.sources {
-            recipe.update(source);
-        }
-        for part in self.native.iter().flat_map(Native::recipe) {
-            recipe.update(part);
-        }
-        let mut folder = format!("{}-{}-", self.name, self.version());
-        for byte in &recipe.finalize()[..5] {
-            write!(folder, "{byte:02x}").expect("writing to a string cannot fail");
-        }
-        folder
+        let linker_flags = self.linker_flags();
+        let programs = self.programs.iter().map(|program| program.package);
+        let sources = self.sources.iter().map(|(_, source)| *source);
+        let native = self.native.iter().flat_map(Native::recipe);
+        let pins = [self.go_mod, self.go_sum, &linker_flags];
+        let recipe: Vec<&str> = pins.into_iter().chain(programs).chain(sources).chain(native).collect();
+        folder(self.name, self.version(), &recipe)
     }
 
     /// Strips symbols, and stamps the version where a program reports it.
@@ -142,7 +131,7 @@ impl Module {
 
 impl Native {
     /// Everything that changes what is built.
-    fn recipe(&self) -> impl Iterator<Item = &'static str> {
+    fn recipe(&self) -> impl Iterator<Item = &str> {
         let sources = self.programs.iter().flat_map(|program| program.sources);
         self.tags.iter().chain(sources).copied()
     }
@@ -169,6 +158,19 @@ pub fn locate(program: &str) -> Result<PathBuf, NotBuilt> {
 
 fn first_with(program: &str, mut directories: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     directories.find_map(|directory| Some(directory.join(program)).filter(|path| path.is_file()))
+}
+
+/// The cache folder of something that is built by this recipe. Any change of it is a new folder.
+pub fn folder(name: &str, version: &str, recipe: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in recipe {
+        hash.update(part);
+    }
+    let mut folder = format!("{name}-{version}-");
+    for byte in &hash.finalize()[..5] {
+        write!(folder, "{byte:02x}").expect("writing to a string cannot fail");
+    }
+    folder
 }
 
 /// Where built programs are kept, one folder per module and pin.
