@@ -1,6 +1,7 @@
 //! Cargo, started from here as from a shell.
 
 use std::env;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
@@ -68,6 +69,14 @@ fn complaint(message: &Value) -> Option<String> {
     // The sum of warnings, which names none.
     let is_sum = diagnostic["spans"].as_array().is_none_or(Vec::is_empty) && diagnostic["code"].is_null();
     (is_complaint && !is_sum).then(|| Some(diagnostic["rendered"].as_str()?.to_owned()))?
+}
+
+/// Where cargo keeps its files.
+pub fn home() -> anyhow::Result<PathBuf> {
+    if let Some(named) = env::var_os("CARGO_HOME") {
+        return Ok(named.into());
+    }
+    Ok(env::home_dir().context("this account has no home directory")?.join(".cargo"))
 }
 
 fn is_about_package(variable: &str) -> bool {

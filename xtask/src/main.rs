@@ -7,6 +7,7 @@ mod duration;
 mod image;
 mod release;
 mod shipped;
+mod supply;
 mod test;
 mod tools;
 
@@ -17,7 +18,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  test                 all that CI runs: format, clippy, generated files, tests, the real cluster
+  test                 all that CI runs: format, clippy, generated files, dependencies, tests,
+                       the real cluster
   test --fast          while writing: without the real cluster, a few of the long stories only, and if something has
                        changed, only the suites that depend on it
   test --changed       before a commit: the suites that depend on what changed since the last commit on main
@@ -26,6 +28,7 @@ usage: cargo xtask <task>
        --only NAME     with any of these: only the suites whose name has NAME in it
   gen                  writes the generated files: definitions, the chart's roles, deploy/install.yaml
   check                fails if a generated file is out of date
+  supply               judges the dependencies by deny.toml: licences, bans, sources, yanked crates, advisories
   bench <name>         measures the program as it is shipped, prints one JSON line per figure and fails if a bar is
                        missed; without a name it lists what there is
   image                builds the program for clusters and makes its image, with the list of its parts
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         },
         ["gen"] => generate("write"),
         ["check"] => generate("check"),
+        ["supply"] => supply::check(),
         ["bench"] => bench::run("", &[]),
         ["bench", name, flags @ ..] => bench::run(name, flags),
         ["image", flags @ ..] => image::Options::read(flags).and_then(|options| image::run(&options)),

@@ -1,6 +1,5 @@
 //! The program as it is shipped, for tests and benchmarks that are about it.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -37,8 +36,7 @@ pub fn build_for_clusters(platform: &Platform, mut command: Command) -> anyhow::
 }
 
 fn flags(platform: &Platform) -> anyhow::Result<String> {
-    let home = env::home_dir().context("this account has no home directory")?;
-    let crates = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    let crates = cargo::home()?;
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec![
         "-Ctarget-feature=+crt-static".to_owned(),

@@ -6,7 +6,8 @@
 //! ```text
 //!          ┌─ build ─ clippy ─┬─┬─ tests ─ examples ───────┬─ tables, N passed, N failed
 //! format ──┼─ tools ──────────┘ ├─ real cluster ───────────┤
-//!          └─ program for clusters ─ release ─ image ──────┘
+//!          ├─ program for clusters ─ release ─ image ──────┤
+//!          └─ supply chain ────────────────────────────────┘
 //! ```
 
 mod bars;
@@ -33,6 +34,7 @@ use prewarm_bed::{cgroups, enter};
 pub use options::Options;
 
 use crate::cargo::{self, cargo};
+use crate::supply;
 use bars::Bars;
 use lane::Conditions;
 use options::Scope;
@@ -62,10 +64,15 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let is_whole = *options == Options::default();
     let report = Report::begin(if is_whole { Bars::usual() } else { Bars::default() });
     report.check("format", || cargo::run(&["fmt", "--all", "--check"]));
-    match options.repeat {
-        Some(times) => repeat(&report, &record, &selection, times),
-        None => once(&report, &record, &selection, options),
-    }
+    thread::scope(|scope| {
+        if options.has_supply_chain() {
+            scope.spawn(|| report.check("supply chain", supply::check));
+        }
+        match options.repeat {
+            Some(times) => repeat(&report, &record, &selection, times),
+            None => once(&report, &record, &selection, options),
+        }
+    });
     Ok(report.close())
 }
 

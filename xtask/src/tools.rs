@@ -1,6 +1,7 @@
 //! `cargo xtask tools`: everything that the real cluster needs, built or installed once.
 
 mod build;
+pub mod deny;
 mod go;
 mod packages;
 

@@ -24,7 +24,7 @@ const READ_BY: [(&str, &str); 5] = [
 const READ_INSTALLED: [&str; 5] =
     ["prewarm-api", "prewarm", "prewarm-package", "prewarm-sim", "prewarm-testkit"];
 /// No test reads these.
-const READ_BY_NOBODY: [&str; 2] = [".md", "LICENSE"];
+const READ_BY_NOBODY: [&str; 3] = [".md", "LICENSE", "deny.toml"];
 
 /// The packages of the workspace.
 pub struct Workspace {

@@ -48,6 +48,11 @@ impl Options {
         }
         Ok(options)
     }
+
+    /// Whether dependencies are judged: they are in no suite, and no seed changes them.
+    pub fn has_supply_chain(&self) -> bool {
+        self.scope != Scope::Fast && self.repeat.is_none() && self.only.is_none()
+    }
 }
 
 #[cfg(test)]
@@ -63,6 +68,15 @@ mod tests {
     fn repeated_runs_may_be_of_some_suites() {
         let options = Options::read(&["--repeat", "10", "--only", "crash"]).unwrap();
         assert_eq!((options.repeat, options.only.as_deref()), (Some(10), Some("crash")));
+    }
+
+    #[test]
+    fn dependencies_are_judged_unless_the_run_is_of_something_else() {
+        let is_judged = |flags: &[&str]| Options::read(flags).unwrap().has_supply_chain();
+        assert!(is_judged(&[]) && is_judged(&["--changed"]));
+        assert!(
+            !is_judged(&["--fast"]) && !is_judged(&["--repeat", "2"]) && !is_judged(&["--only", "crash"])
+        );
     }
 
     #[test]

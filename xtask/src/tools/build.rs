@@ -30,7 +30,7 @@ const TAIL_LINES: usize = 20;
 pub fn build(modules: &[&Module]) -> anyhow::Result<()> {
     let cache = cache_directory();
     fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
-    let _lock = lock(&cache)?;
+    let _lock = lock(&cache.join("lock"))?;
     remove_leftovers(&cache)?;
     // Whoever held the lock may have built them.
     let absent = modules.iter().copied().filter(|module| !module.is_present());
@@ -52,12 +52,12 @@ pub fn build(modules: &[&Module]) -> anyhow::Result<()> {
 }
 
 /// Two builds at once would only do the same work twice.
-fn lock(cache: &Path) -> anyhow::Result<File> {
-    let file = File::create(cache.join("lock")).context("creating the lock of the cache")?;
+pub fn lock(file: &Path) -> anyhow::Result<File> {
+    let file = File::create(file).context("creating the lock of the cache")?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            println!("waiting for another `cargo xtask tools`");
+            println!("waiting for another build of the same programs");
             file.lock().context("waiting for the lock of the cache")?;
         }
         Err(TryLockError::Error(error)) => return Err(error).context("locking the cache"),
