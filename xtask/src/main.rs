@@ -2,6 +2,7 @@
 
 mod bench;
 mod cargo;
+mod claims;
 mod cross;
 mod duration;
 mod image;
@@ -27,7 +28,7 @@ usage: cargo xtask <task>
                        machine, and prints what failed how often; counts add up from call to call
        --only NAME     with any of these: only the suites whose name has NAME in it
   gen                  writes the generated files: definitions, the chart's roles, deploy/install.yaml
-  check                fails if a generated file is out of date
+  check                fails if a generated file is out of date, or if the tree is not as the documents claim
   supply               judges the dependencies by deny.toml: licences, bans, sources, yanked crates, advisories
   bench <name>         measures the program as it is shipped, prints one JSON line per figure and fails if a bar is
                        missed; without a name it lists what there is
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         ["gen"] => generate("write"),
-        ["check"] => generate("check"),
+        ["check"] => generate("check").and_then(|()| claims::check(root())),
         ["supply"] => supply::check(),
         ["bench"] => bench::run("", &[]),
         ["bench", name, flags @ ..] => bench::run(name, flags),

@@ -15,7 +15,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// One small object of many built-in kinds: path and body.
+/// One small object of many built-in kinds: path and body. Long because it is a table.
 fn samples(world: &World) -> Vec<(String, Value)> {
     let template = json!({
         "metadata": { "labels": { "app": "web" } },

@@ -1,4 +1,4 @@
-//! Decisions about cron jobs.
+//! Decisions about cron jobs. Long because all of them concern one decision and share its builders.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prewarm_api::kruise::SkipReason;

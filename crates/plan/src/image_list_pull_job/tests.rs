@@ -1,3 +1,5 @@
+//! Decisions about image lists. Long because all of them concern one decision and share its builders.
+
 use prewarm_api::condition::Condition;
 use prewarm_api::kruise::{FailedImageStatus, ImagePullJobStatus};
 use serde_json::{Value, json};

@@ -17,6 +17,7 @@ use chaos::Chaos;
 use draft::steps;
 
 /// As many cases as the variable asks for, or so few that nobody waits.
+#[expect(clippy::disallowed_methods, reason = "a test may be told by its caller how long to go on")]
 fn config(cases: u32) -> ProptestConfig {
     let is_asked = std::env::var_os("PROPTEST_CASES").is_some();
     let default = ProptestConfig::default();

@@ -1,3 +1,5 @@
+//! What the worklist decides. Long because every case of one decision is here.
+
 use std::time::Duration;
 
 use jiff::Timestamp;
