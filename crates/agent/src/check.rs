@@ -9,8 +9,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use prewarm_api::reference::ImageRef;
 use prewarm_credentials::CredentialSource;
-use prewarm_plan::node::task::{Key, Task};
+use prewarm_plan::node::task::Task;
 use prewarm_plan::node::worklist::Worklist;
+use prewarm_plan::object::ImageKey;
 use prewarm_runtime::{CallError, Image, Runtime};
 use tokio::sync::Notify;
 
@@ -23,16 +24,16 @@ const RESUBSCRIBE: Duration = Duration::from_secs(10);
 
 /// What is to be looked at.
 pub struct Questions {
-    images: Vec<(Key, ImageRef)>,
+    images: Vec<(ImageKey, ImageRef)>,
     refused: Vec<Task>,
 }
 
 /// What was found.
 pub struct Findings {
     /// Whether each warmed image is there.
-    pub images: Vec<(Key, bool)>,
+    pub images: Vec<(ImageKey, bool)>,
     /// The fingerprints of the credentials of refused entries.
-    pub credentials: Vec<(Key, u64)>,
+    pub credentials: Vec<(ImageKey, u64)>,
 }
 
 impl Questions {
@@ -61,9 +62,9 @@ pub async fn look(
 }
 
 async fn look_for_images(
-    wanted: Vec<(Key, ImageRef)>,
+    wanted: Vec<(ImageKey, ImageRef)>,
     runtime: &Runtime,
-) -> Result<Vec<(Key, bool)>, CallError> {
+) -> Result<Vec<(ImageKey, bool)>, CallError> {
     if wanted.is_empty() {
         runtime.image_filesystem().await?;
         return Ok(Vec::new());

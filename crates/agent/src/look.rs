@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use prewarm_plan::node::task::Key;
 use prewarm_plan::node::worklist::{Found, LookAhead};
+use prewarm_plan::object::ImageKey;
 use prewarm_runtime::{CallError, Image, Runtime};
 use tracing::debug;
 
@@ -12,7 +12,7 @@ pub struct Findings {
     /// Which look it was.
     pub number: u64,
     /// What is known of each image that the runtime was asked for.
-    pub found: BTreeMap<Key, Found>,
+    pub found: BTreeMap<ImageKey, Found>,
     /// Whether the runtime went away in the middle.
     pub is_runtime_away: bool,
 }
@@ -32,7 +32,7 @@ pub async fn look(ahead: LookAhead, runtime: Runtime) -> Findings {
     findings
 }
 
-fn judge(key: &Key, answer: Result<Option<Image>, CallError>) -> Found {
+fn judge(key: &ImageKey, answer: Result<Option<Image>, CallError>) -> Found {
     match answer {
         Ok(Some(image)) => Found::Present { image_id: id(key, &image) },
         Ok(None) => Found::Absent,
@@ -44,6 +44,6 @@ fn judge(key: &Key, answer: Result<Option<Image>, CallError>) -> Found {
 }
 
 /// kruise D24: name and id.
-pub fn id(key: &Key, image: &Image) -> String {
+pub fn id(key: &ImageKey, image: &Image) -> String {
     format!("{}@{}", key.name, image.id)
 }

@@ -17,7 +17,7 @@ use prewarm_api::reference_object::ObjectReference;
 use prewarm_credentials::source::fingerprint;
 use prewarm_credentials::{Beneficiary, CredentialRequest, CredentialSource, Found, Keyring};
 use prewarm_plan::node::task::Task;
-use prewarm_plan::secret::JobKey;
+use prewarm_plan::object::ObjectKey;
 
 /// How many Secrets of one task are read; more only cost the API server.
 const MAX_SECRETS: usize = 64;
@@ -108,15 +108,15 @@ fn serves(secret: &ObjectMeta, beneficiary: &Beneficiary) -> bool {
     let annotations = secret.annotations.as_ref();
     match annotations.and_then(|annotations| annotations.get(SECRET_REFERENCES_ANNOTATION)) {
         Some(served) => {
-            let served: BTreeSet<JobKey> = served.split(',').filter_map(JobKey::parse).collect();
+            let served: BTreeSet<ObjectKey> = served.split(',').filter_map(ObjectKey::parse).collect();
             jobs.iter().filter_map(key).any(|job| served.contains(&job))
         }
         None => jobs.iter().any(|job| job.namespace.is_some() && job.namespace == secret.namespace),
     }
 }
 
-fn key(job: &ObjectReference) -> Option<JobKey> {
-    Some(JobKey { namespace: job.namespace.clone()?, name: job.name.clone()? })
+fn key(job: &ObjectReference) -> Option<ObjectKey> {
+    Some(ObjectKey { namespace: job.namespace.clone()?, name: job.name.clone()? })
 }
 
 /// What a keyring needs of a Secret.

@@ -17,9 +17,11 @@ use jiff::Timestamp;
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 
 use crate::image_pull_job::explain::{Why, explain, told_hold};
-use crate::node::task::Key;
 use crate::node_image::earliest;
-use crate::secret::{Copy, JobKey, SourceKey};
+use crate::object::ImageKey;
+use crate::object::ObjectKey;
+use crate::object::SourceKey;
+use crate::secret::Copy;
 use crate::selection::Requirements;
 
 pub mod attempts;
@@ -94,11 +96,11 @@ pub struct Ledger {
     shared: Shared,
     nodes: BTreeMap<Arc<str>, Node>,
     jobs: BTreeMap<Arc<str>, Job>,
-    job_uids: HashMap<JobKey, Arc<str>>,
+    job_uids: HashMap<ObjectKey, Arc<str>>,
     /// The unfinished jobs of each image.
-    by_image: BTreeMap<Key, BTreeSet<Arc<str>>>,
+    by_image: BTreeMap<ImageKey, BTreeSet<Arc<str>>>,
     lists: BTreeMap<Arc<str>, List>,
-    list_uids: HashMap<JobKey, Arc<str>>,
+    list_uids: HashMap<ObjectKey, Arc<str>>,
     /// The children of each list.
     children: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
     pods: Pods,
@@ -160,12 +162,12 @@ impl Ledger {
     }
 
     /// All jobs with their UIDs.
-    pub fn held_jobs(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+    pub fn held_jobs(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         self.job_uids.iter().map(|(key, uid)| (key, &**uid))
     }
 
     /// All lists with their UIDs.
-    pub fn held_lists(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+    pub fn held_lists(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         self.list_uids.iter().map(|(key, uid)| (key, &**uid))
     }
 
@@ -196,12 +198,12 @@ impl Ledger {
     }
 
     /// How many nodes the passes over a job have looked at so far.
-    pub fn visits(&self, key: &JobKey) -> Option<u64> {
+    pub fn visits(&self, key: &ObjectKey) -> Option<u64> {
         Some(self.jobs.get(self.job_uids.get(key)?)?.roll.as_ref()?.visits())
     }
 
     /// Why each node of an unfinished job is where it is. `None` if the job is over or not known.
-    pub fn explain(&self, key: &JobKey, now: Timestamp) -> Option<BTreeMap<Arc<str>, Why>> {
+    pub fn explain(&self, key: &ObjectKey, now: Timestamp) -> Option<BTreeMap<Arc<str>, Why>> {
         let job = self.jobs.get(self.job_uids.get(key)?)?;
         let mut roll = job.roll.clone()?;
         Some(explain(&job.object, told_hold(&job.object).as_ref(), &mut roll, now))

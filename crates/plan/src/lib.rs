@@ -13,6 +13,7 @@ pub mod lease;
 pub mod ledger;
 pub mod node;
 pub mod node_image;
+pub mod object;
 pub mod pull_policy;
 pub mod schedule;
 pub mod secret;

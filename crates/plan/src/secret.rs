@@ -15,14 +15,14 @@
 //! An unknown source is like a missing one, but the jobs wait for it instead of being told.
 
 mod copy;
-mod key;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use prewarm_api::kruise::SecretReference;
 
+use crate::object::{ObjectKey, SourceKey};
+
 pub use copy::{Content, Copy, annotations, references_text};
-pub use key::{JobKey, SourceKey};
 
 /// What is known about a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Observed<'a> {
     pub state: &'a SourceState,
     /// The jobs that name it and are neither finished nor terminating nor in the config namespace. A job that is missing
     /// here loses its copy, so this must come from a complete view.
-    pub claimants: &'a BTreeSet<JobKey>,
+    pub claimants: &'a BTreeSet<ObjectKey>,
     /// Its copies. Copies of other sources are passed over.
     pub copies: &'a [&'a Copy],
     /// Whether the config namespace has a Secret of this name, whatever it is.
@@ -60,7 +60,7 @@ pub enum Action {
         /// Name of the copy.
         name: String,
         /// The jobs it lists.
-        references: BTreeSet<JobKey>,
+        references: BTreeSet<ObjectKey>,
     },
     /// Brings a copy up to date.
     Update {
@@ -69,7 +69,7 @@ pub enum Action {
         /// UID of the copy.
         uid: String,
         /// The jobs it lists.
-        references: BTreeSet<JobKey>,
+        references: BTreeSet<ObjectKey>,
         /// Whether its data must become the source's.
         has_new_data: bool,
     },
@@ -88,9 +88,9 @@ pub struct Settlement {
     /// What is to be written; nothing when all is as it should be (kruise T76). Copies are made before others go.
     pub actions: Vec<Action>,
     /// The copy that each job uses, as far as there is one.
-    pub serves: BTreeMap<JobKey, SecretReference>,
+    pub serves: BTreeMap<ObjectKey, SecretReference>,
     /// The jobs that must not be granted nodes yet, because something has to be read or written for them first.
-    pub pending: BTreeSet<JobKey>,
+    pub pending: BTreeSet<ObjectKey>,
     /// Whether jobs name a source that does not exist.
     pub is_missing: bool,
 }
@@ -134,9 +134,9 @@ fn live_copies<'a>(observed: &Observed<'a>) -> Vec<&'a Copy> {
 
 /// The jobs of each copy. A job takes the first copy, or the last of those that list it already, so that nothing moves
 /// while it runs (kruise T64, T65).
-fn choose<'a>(observed: &Observed<'a>, copies: &[&'a Copy]) -> BTreeMap<&'a str, BTreeSet<JobKey>> {
+fn choose<'a>(observed: &Observed<'a>, copies: &[&'a Copy]) -> BTreeMap<&'a str, BTreeSet<ObjectKey>> {
     let usable: Vec<&Copy> = copies.iter().copied().filter(|copy| is_usable(copy, observed.state)).collect();
-    let mut choices: BTreeMap<&str, BTreeSet<JobKey>> = BTreeMap::new();
+    let mut choices: BTreeMap<&str, BTreeSet<ObjectKey>> = BTreeMap::new();
     for job in observed.claimants {
         let listing = usable.iter().rfind(|copy| copy.references.contains(job));
         if let Some(copy) = listing.or(usable.first()) {
@@ -165,7 +165,12 @@ fn settle_absence(observed: &Observed<'_>, settlement: &mut Settlement) {
 }
 
 /// Brings one copy up to date for the jobs that use it.
-fn settle_copy(copy: &Copy, jobs: &BTreeSet<JobKey>, observed: &Observed<'_>, settlement: &mut Settlement) {
+fn settle_copy(
+    copy: &Copy,
+    jobs: &BTreeSet<ObjectKey>,
+    observed: &Observed<'_>,
+    settlement: &mut Settlement,
+) {
     let references = copy::within_limit(jobs);
     let has_new_data = match observed.state {
         SourceState::Present(content) => *content != copy.content,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use prewarm_plan::secret::{
-    Action, Content, Copy, JobKey, Observed, Settlement, SourceKey, SourceState, settle,
-};
+use prewarm_plan::object::ObjectKey;
+use prewarm_plan::object::SourceKey;
+use prewarm_plan::secret::{Action, Content, Copy, Observed, Settlement, SourceState, settle};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
@@ -12,8 +12,8 @@ fn source() -> SourceKey {
     SourceKey { namespace: "team".to_owned(), name: "regcred".to_owned() }
 }
 
-fn job() -> impl Strategy<Value = JobKey> {
-    "[a-e]".prop_map(|name| JobKey { namespace: "team".to_owned(), name })
+fn job() -> impl Strategy<Value = ObjectKey> {
+    "[a-e]".prop_map(|name| ObjectKey { namespace: "team".to_owned(), name })
 }
 
 fn content() -> impl Strategy<Value = Content> {
@@ -46,7 +46,7 @@ fn copies() -> impl Strategy<Value = Vec<Copy>> {
     })
 }
 
-fn settled(claimants: &BTreeSet<JobKey>, copies: &[Copy], state: &SourceState) -> Settlement {
+fn settled(claimants: &BTreeSet<ObjectKey>, copies: &[Copy], state: &SourceState) -> Settlement {
     settle(&Observed {
         source: &source(),
         state,

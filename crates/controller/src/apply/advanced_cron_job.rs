@@ -8,7 +8,7 @@ use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, Templ
 use prewarm_plan::advanced_cron_job::child::Child;
 use prewarm_plan::ledger::cron::RunKey;
 use prewarm_plan::ledger::{Ledger, Outcome, Write};
-use prewarm_plan::secret::JobKey;
+use prewarm_plan::object::ObjectKey;
 use serde_json::Value;
 
 use super::image_pull_job::JobKind;
@@ -20,7 +20,7 @@ use crate::watch::{SlimJob, Watched};
 type See<K> = fn(&K) -> Option<Child>;
 
 impl Hands {
-    pub(super) async fn cron(&self, uid: Arc<str>, key: JobKey, write: Write) -> Settled {
+    pub(super) async fn cron(&self, uid: Arc<str>, key: ObjectKey, write: Write) -> Settled {
         let counted = [Written::AdvancedCronJobStatus; 2];
         let outcome = self.write::<AdvancedCronJob>(&uid, &key, write, counted).await;
         Box::new(move |ledger, now, jitter| ledger.crons.cron_outcome(&key, &uid, outcome, now, jitter))

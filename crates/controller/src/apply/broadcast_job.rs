@@ -6,7 +6,7 @@ use kube::Api;
 use prewarm_api::kruise::BroadcastJob;
 use prewarm_plan::broadcast_job::pod::Pod;
 use prewarm_plan::ledger::Write;
-use prewarm_plan::secret::JobKey;
+use prewarm_plan::object::ObjectKey;
 use serde_json::Value;
 
 use super::{Hands, Settled};
@@ -14,7 +14,7 @@ use crate::metrics::Written;
 use crate::watch::BroadcastPod;
 
 impl Hands {
-    pub(super) async fn broadcast(&self, uid: Arc<str>, key: JobKey, write: Write) -> Settled {
+    pub(super) async fn broadcast(&self, uid: Arc<str>, key: ObjectKey, write: Write) -> Settled {
         let counted = [Written::BroadcastJob, Written::BroadcastJobStatus];
         let outcome = self.write::<BroadcastJob>(&uid, &key, write, counted).await;
         Box::new(move |ledger, now, jitter| ledger.broadcasts.job_outcome(&key, &uid, outcome, now, jitter))
@@ -23,7 +23,7 @@ impl Hands {
     pub(super) async fn create_pod(&self, job: Arc<str>, node: Arc<str>, pod: Value) -> Settled {
         let text =
             |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let key = JobKey { namespace: text("/metadata/namespace"), name: text("/metadata/name") };
+        let key = ObjectKey { namespace: text("/metadata/namespace"), name: text("/metadata/name") };
         let api: Api<BroadcastPod> = Api::namespaced(self.client.clone(), &key.namespace);
         let answer = self.send(self.post::<BroadcastPod>(&key.namespace, &pod)).await;
         self.count(Written::Pod, answer.as_ref());
@@ -33,7 +33,7 @@ impl Hands {
         })
     }
 
-    pub(super) async fn delete_pod(&self, job: Arc<str>, key: JobKey, uid: Arc<str>) -> Settled {
+    pub(super) async fn delete_pod(&self, job: Arc<str>, key: ObjectKey, uid: Arc<str>) -> Settled {
         let api: Api<BroadcastPod> = Api::namespaced(self.client.clone(), &key.namespace);
         let outcome = self.remove(&api, &uid, &key, Written::Pod).await.map(into_pod);
         Box::new(move |ledger, now, jitter| {

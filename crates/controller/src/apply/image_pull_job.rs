@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource};
 use prewarm_api::kruise::ImagePullJob;
 use prewarm_plan::ledger::{Outcome, Write};
-use prewarm_plan::secret::JobKey;
+use prewarm_plan::object::ObjectKey;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::warn;
@@ -30,7 +30,7 @@ impl<K> JobKind for K where
 }
 
 impl Hands {
-    pub(super) async fn job(&self, uid: Arc<str>, key: JobKey, write: Write) -> Settled {
+    pub(super) async fn job(&self, uid: Arc<str>, key: ObjectKey, write: Write) -> Settled {
         let counted = [Written::ImagePullJob, Written::ImagePullJobStatus];
         let outcome = self.write::<ImagePullJob>(&uid, &key, write, counted).await;
         Box::new(move |ledger, now, jitter| ledger.job_outcome(&key, &uid, outcome, now, jitter))
@@ -40,7 +40,7 @@ impl Hands {
     pub(super) async fn write<K: JobKind>(
         &self,
         uid: &str,
-        key: &JobKey,
+        key: &ObjectKey,
         write: Write,
         [object, status]: [Written; 2],
     ) -> Outcome<K> {
@@ -66,7 +66,7 @@ impl Hands {
         &self,
         api: &Api<K>,
         uid: &str,
-        key: &JobKey,
+        key: &ObjectKey,
         counted: Written,
     ) -> Outcome<K> {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
@@ -84,7 +84,7 @@ impl Hands {
     pub(super) async fn job_answer<K: JobKind>(
         &self,
         api: &Api<K>,
-        key: &JobKey,
+        key: &ObjectKey,
         answer: Option<Result<K, kube::Error>>,
     ) -> Outcome<K> {
         let what = format!("{} {key}", K::kind(&()));
@@ -106,7 +106,7 @@ impl Hands {
     pub(super) async fn created<K: JobKind>(
         &self,
         api: &Api<K>,
-        key: &JobKey,
+        key: &ObjectKey,
         answer: Option<Result<K, kube::Error>>,
     ) -> Outcome<K> {
         match answer {
@@ -120,7 +120,7 @@ impl Hands {
     }
 
     pub(super) async fn create_child(&self, list: Arc<str>, child: ImagePullJob) -> Settled {
-        let key = JobKey::of(&child.metadata);
+        let key = ObjectKey::of(&child.metadata);
         let api: Api<ImagePullJob> = Api::namespaced(self.client.clone(), &key.namespace);
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let answer = self.send(api.create(&params, &child)).await;
@@ -129,7 +129,7 @@ impl Hands {
         Box::new(move |ledger, now, jitter| ledger.child_created(&list, &child, outcome, now, jitter))
     }
 
-    pub(super) async fn delete_child(&self, list: Arc<str>, key: JobKey, uid: String) -> Settled {
+    pub(super) async fn delete_child(&self, list: Arc<str>, key: ObjectKey, uid: String) -> Settled {
         let api: Api<ImagePullJob> = Api::namespaced(self.client.clone(), &key.namespace);
         let outcome = self.remove(&api, &uid, &key, Written::Child).await;
         Box::new(move |ledger, now, jitter| ledger.child_deleted(&list, &key, &uid, outcome, now, jitter))

@@ -7,7 +7,9 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, PatchParams, PostParams, Preconditions};
 use prewarm_api::names::SECRET_REFERENCES_ANNOTATION;
-use prewarm_plan::secret::{Action, Copy, JobKey, SourceKey, SourceState, annotations, references_text};
+use prewarm_plan::object::ObjectKey;
+use prewarm_plan::object::SourceKey;
+use prewarm_plan::secret::{Action, Copy, SourceState, annotations, references_text};
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -76,7 +78,7 @@ impl Hands {
         api: &Api<Secret>,
         key: &SourceKey,
         name: &str,
-        references: &BTreeSet<JobKey>,
+        references: &BTreeSet<ObjectKey>,
     ) -> Done {
         let source = self.source(key).await?.ok_or_else(|| format!("Secret {key} is gone"))?;
         let copy = Secret {
@@ -101,7 +103,7 @@ impl Hands {
         api: &Api<Secret>,
         key: &SourceKey,
         (name, uid): (&str, &str),
-        references: &BTreeSet<JobKey>,
+        references: &BTreeSet<ObjectKey>,
         has_new_data: bool,
     ) -> Done {
         let mut operations = vec![

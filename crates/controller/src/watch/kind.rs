@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_plan::ledger::Ledger;
-use prewarm_plan::secret::{Copy, JobKey};
+use prewarm_plan::object::ObjectKey;
+use prewarm_plan::secret::Copy;
 
 use super::slim::{SlimNode, SlimPod};
 use crate::content;
@@ -95,7 +96,7 @@ impl Kind {
     /// What the ledger holds of a kind that it also hears of by the answers to its own writes. Such an object may come and
     /// go while no watch runs, so that only its absence from a list tells.
     pub fn held(self, ledger: &Ledger) -> Vec<Held> {
-        let job = |(key, uid): (&JobKey, &str)| Held {
+        let job = |(key, uid): (&ObjectKey, &str)| Held {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             uid: uid.to_owned(),
@@ -229,6 +230,6 @@ impl Watched for SlimPod {
     }
 }
 
-pub(super) fn key(namespace: &str, name: &str) -> JobKey {
-    JobKey { namespace: namespace.to_owned(), name: name.to_owned() }
+pub(super) fn key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() }
 }

@@ -11,7 +11,7 @@ use prewarm_api::kruise::TemplateKind;
 use prewarm_plan::advanced_cron_job::child::Child;
 use prewarm_plan::ledger::Ledger;
 use prewarm_plan::ledger::cron::RunKey;
-use prewarm_plan::secret::JobKey;
+use prewarm_plan::object::ObjectKey;
 use serde::Deserialize;
 
 use super::kind::{Kind, Watched, key};
@@ -56,7 +56,7 @@ impl Watched for SlimJob {
     const KIND: Kind = Kind::Job;
 
     fn hear(self, ledger: &mut Ledger, _: Timestamp) {
-        let key = RunKey::new(TemplateKind::Job, JobKey::of(&self.metadata));
+        let key = RunKey::new(TemplateKind::Job, ObjectKey::of(&self.metadata));
         ledger.crons.hear_run(&key, self.child());
     }
 

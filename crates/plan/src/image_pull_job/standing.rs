@@ -8,7 +8,7 @@ use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase, SecretReferen
 
 use crate::ledger::node::{Node, Want};
 use crate::ledger::record::{ImageRecord, TagRecord};
-use crate::node::task::Key;
+use crate::object::ImageKey;
 use crate::stamp::after;
 
 /// Two losses within this time are one too many.
@@ -22,7 +22,7 @@ pub struct Claim<'a> {
     /// The job's UID.
     pub uid: &'a str,
     /// What it pulls.
-    pub key: &'a Key,
+    pub key: &'a ImageKey,
     /// Whether it ends.
     pub completion: CompletionType,
     /// The Secrets that its pulls use.

@@ -14,7 +14,7 @@ use super::size::{BroadcastPods, JobState, JobStates};
 use super::timers::Timers;
 use crate::broadcast_job::fitness::NodeFacts;
 use crate::broadcast_job::pod::Pod;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 use job::Broadcast;
 
 mod hear;
@@ -31,9 +31,9 @@ pub struct Broadcasts {
     is_synced: bool,
     nodes: BTreeMap<Arc<str>, NodeFacts>,
     jobs: BTreeMap<Arc<str>, Broadcast>,
-    uids: HashMap<JobKey, Arc<str>>,
+    uids: HashMap<ObjectKey, Arc<str>>,
     /// Where each pod is held.
-    homes: HashMap<JobKey, Home>,
+    homes: HashMap<ObjectKey, Home>,
     /// Pods of jobs that are not known.
     orphans: HashMap<Arc<str>, BTreeMap<Arc<str>, Pod>>,
     /// UIDs of pods that are gone: the answer to a write may come after the watch's last word, or the other way round.
@@ -82,12 +82,12 @@ impl Broadcasts {
     }
 
     /// All jobs with their UIDs.
-    pub fn held_jobs(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+    pub fn held_jobs(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         self.uids.iter().map(|(key, uid)| (key, &**uid))
     }
 
     /// All pods with their UIDs.
-    pub fn held_pods(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+    pub fn held_pods(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         self.homes.iter().map(|(key, home)| (key, &*home.uid))
     }
 
@@ -110,7 +110,7 @@ impl Broadcasts {
     }
 
     /// How often the passes over a job have looked at a node so far.
-    pub fn visits(&self, key: &JobKey) -> Option<u64> {
+    pub fn visits(&self, key: &ObjectKey) -> Option<u64> {
         Some(self.jobs.get(self.uids.get(key)?)?.roll.visits())
     }
 }

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::cron::RunKey;
 use crate::node_image;
-use crate::secret::{JobKey, SourceKey};
+use crate::object::ObjectKey;
+use crate::object::SourceKey;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +26,7 @@ pub enum Command {
         /// The job's UID.
         uid: Arc<str>,
         /// Where it is.
-        key: JobKey,
+        key: ObjectKey,
         /// What to do with it.
         write: Write,
     },
@@ -34,7 +35,7 @@ pub enum Command {
         /// The job's UID.
         uid: Arc<str>,
         /// Where it is.
-        key: JobKey,
+        key: ObjectKey,
         /// What to do with it.
         write: Write,
     },
@@ -50,7 +51,7 @@ pub enum Command {
         /// The UID of the list.
         list: Arc<str>,
         /// Where the child is.
-        key: JobKey,
+        key: ObjectKey,
         /// Its UID.
         uid: String,
     },
@@ -59,7 +60,7 @@ pub enum Command {
         /// The job's UID.
         uid: Arc<str>,
         /// Where it is.
-        key: JobKey,
+        key: ObjectKey,
         /// What to do with it.
         write: Write,
     },
@@ -77,7 +78,7 @@ pub enum Command {
         /// The UID of the job.
         job: Arc<str>,
         /// Where the pod is.
-        key: JobKey,
+        key: ObjectKey,
         /// Its UID.
         uid: Arc<str>,
     },
@@ -86,7 +87,7 @@ pub enum Command {
         /// The cron job's UID.
         uid: Arc<str>,
         /// Where it is.
-        key: JobKey,
+        key: ObjectKey,
         /// What to do with it.
         write: Write,
     },

@@ -15,7 +15,7 @@ use super::size::{JobState, JobStates};
 use super::timers::Timers;
 use crate::advanced_cron_job::child::Child;
 use crate::advanced_cron_job::runs::Runs;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 use entry::Cron;
 
 mod entry;
@@ -31,7 +31,7 @@ pub struct Crons {
     /// The namespaces all of whose Jobs are known: they are watched only where a cron job makes some.
     known_jobs: BTreeSet<String>,
     entries: BTreeMap<Arc<str>, Cron>,
-    uids: HashMap<JobKey, Arc<str>>,
+    uids: HashMap<ObjectKey, Arc<str>>,
     /// The runs of each cron job, by name.
     runs: HashMap<Arc<str>, BTreeMap<Arc<str>, Child>>,
     /// Whose run is where.
@@ -52,12 +52,12 @@ pub struct RunKey {
     /// What it is.
     pub kind: TemplateKind,
     /// Namespace and name.
-    pub key: JobKey,
+    pub key: ObjectKey,
 }
 
 impl RunKey {
     /// One of this kind.
-    pub fn new(kind: TemplateKind, key: JobKey) -> Self {
+    pub fn new(kind: TemplateKind, key: ObjectKey) -> Self {
         Self { kind, key }
     }
 }
@@ -156,12 +156,12 @@ impl Crons {
     }
 
     /// All cron jobs with their UIDs.
-    pub fn held_crons(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+    pub fn held_crons(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         self.uids.iter().map(|(key, uid)| (key, &**uid))
     }
 
     /// All Jobs that cron jobs made, with their UIDs.
-    pub fn held_jobs(&self) -> impl Iterator<Item = (&JobKey, &str)> {
+    pub fn held_jobs(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         let jobs = self.homes.iter().filter(|(run, _)| run.kind == TemplateKind::Job);
         jobs.map(|(run, home)| (&run.key, &*home.uid))
     }

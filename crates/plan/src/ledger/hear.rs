@@ -15,8 +15,8 @@ use super::record::{ImageRecord, NodeImageRecord};
 use super::{Ledger, Target, measure};
 use crate::broadcast_job::fitness::NodeFacts;
 use crate::image_pull_job::roll::Roll;
-use crate::node::task::Key;
-use crate::secret::JobKey;
+use crate::object::ImageKey;
+use crate::object::ObjectKey;
 use crate::selection::Selection;
 
 /// So many jobs are remembered that are gone before their watch has said so. Beyond that, a late word of the watch may
@@ -102,7 +102,7 @@ impl Ledger {
         if self.ended.contains(&uid) {
             return;
         }
-        let key = JobKey::of(&object.metadata);
+        let key = ObjectKey::of(&object.metadata);
         if let Some(other) = self.job_uids.get(&key).filter(|other| **other != uid).cloned() {
             if is_older_job(&self.jobs[&other].object, &object) {
                 self.lose_job(&key, None);
@@ -151,7 +151,7 @@ impl Ledger {
     }
 
     /// An ImagePullJob is gone. With a UID, only if it is still that one.
-    pub fn lose_job(&mut self, key: &JobKey, uid: Option<&str>) {
+    pub fn lose_job(&mut self, key: &ObjectKey, uid: Option<&str>) {
         if let Some(uid) = uid {
             self.ended.remove(uid);
         }
@@ -172,7 +172,7 @@ impl Ledger {
     }
 
     /// The answer to a write says that an ImagePullJob is gone. What the watch still has to say about it is older.
-    pub(super) fn end_job(&mut self, key: &JobKey, uid: &str) {
+    pub(super) fn end_job(&mut self, key: &ObjectKey, uid: &str) {
         self.lose_job(key, Some(uid));
         if self.ended.len() < MOST_ENDED {
             let uid = self.shared.text(uid);
@@ -181,7 +181,7 @@ impl Ledger {
     }
 
     /// Takes a job out of the unfinished ones of its image.
-    fn unlist(&mut self, image: Option<Key>, uid: &Arc<str>) {
+    fn unlist(&mut self, image: Option<ImageKey>, uid: &Arc<str>) {
         let image = image.unwrap_or_else(no_image);
         if let Some(uids) = self.by_image.get_mut(&image) {
             uids.remove(uid);
@@ -295,8 +295,8 @@ fn uncount(pods: &mut HashMap<Arc<str>, usize>, node: &Arc<str>) {
 }
 
 /// The place of jobs whose image cannot be read.
-fn no_image() -> Key {
-    Key { name: String::new(), tag: String::new() }
+fn no_image() -> ImageKey {
+    ImageKey { name: String::new(), tag: String::new() }
 }
 
 pub(super) fn version(metadata: &ObjectMeta) -> &str {
@@ -332,7 +332,7 @@ fn has_more_room(old: &NodeImageRecord, new: &NodeImageRecord) -> bool {
 }
 
 /// The entries that differ between two states of a NodeImage.
-fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<Key> {
+fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<ImageKey> {
     let mut keys = Vec::new();
     let names: BTreeSet<&Arc<str>> = old.images.keys().chain(new.images.keys()).collect();
     for name in names {
@@ -346,7 +346,7 @@ fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<Key> {
         for tag in tags {
             let of = |image: Option<&ImageRecord>| image.and_then(|image| image.tag(tag)).cloned();
             if !shares_secrets || of(was) != of(is) {
-                keys.push(Key { name: name.to_string(), tag: tag.to_string() });
+                keys.push(ImageKey { name: name.to_string(), tag: tag.to_string() });
             }
         }
     }

@@ -7,12 +7,12 @@ use super::hear::{is_newer, version};
 use super::list::List;
 use super::{Ledger, Target};
 use crate::advanced_cron_job::child::Child;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 impl Ledger {
     /// An ImageListPullJob is like this. It may be a run of a cron job.
     pub fn hear_list(&mut self, object: ImageListPullJob) {
-        let key = RunKey::new(TemplateKind::ImageListPullJob, JobKey::of(&object.metadata));
+        let key = RunKey::new(TemplateKind::ImageListPullJob, ObjectKey::of(&object.metadata));
         self.crons.hear_run(&key, Child::of_list(&object));
         self.keep_list(object);
     }
@@ -20,7 +20,7 @@ impl Ledger {
     fn keep_list(&mut self, mut object: ImageListPullJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text(uid)) else { return };
-        let key = JobKey::of(&object.metadata);
+        let key = ObjectKey::of(&object.metadata);
         if self.list_uids.get(&key).is_some_and(|other| *other != uid) {
             self.drop_list(&key, None);
         }
@@ -41,25 +41,25 @@ impl Ledger {
     }
 
     /// An ImageListPullJob is gone.
-    pub fn lose_list(&mut self, key: &JobKey, uid: Option<&str>) {
+    pub fn lose_list(&mut self, key: &ObjectKey, uid: Option<&str>) {
         self.crons.lose_run(&RunKey::new(TemplateKind::ImageListPullJob, key.clone()), uid);
         self.drop_list(key, uid);
     }
 
     /// A BroadcastJob is like this. It may be a run of a cron job.
     pub fn hear_broadcast(&mut self, object: BroadcastJob) {
-        let key = RunKey::new(TemplateKind::BroadcastJob, JobKey::of(&object.metadata));
+        let key = RunKey::new(TemplateKind::BroadcastJob, ObjectKey::of(&object.metadata));
         self.crons.hear_run(&key, Child::of_broadcast(&object));
         self.broadcasts.hear_job(object);
     }
 
     /// A BroadcastJob is gone.
-    pub fn lose_broadcast(&mut self, key: &JobKey, uid: Option<&str>) {
+    pub fn lose_broadcast(&mut self, key: &ObjectKey, uid: Option<&str>) {
         self.crons.lose_run(&RunKey::new(TemplateKind::BroadcastJob, key.clone()), uid);
         self.broadcasts.lose_job(key, uid);
     }
 
-    fn drop_list(&mut self, key: &JobKey, uid: Option<&str>) {
+    fn drop_list(&mut self, key: &ObjectKey, uid: Option<&str>) {
         if let Some(held) =
             self.list_uids.get(key).filter(|held| uid.is_none_or(|uid| *uid == ***held)).cloned()
         {

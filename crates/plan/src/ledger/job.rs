@@ -13,8 +13,9 @@ use super::reference;
 use crate::image_pull_job::roll::Roll;
 use crate::image_pull_job::standing::Claim;
 use crate::image_pull_job::{UnknownNodes, is_finished};
-use crate::node::task::Key;
-use crate::secret::{JobKey, SourceKey};
+use crate::object::ImageKey;
+use crate::object::ObjectKey;
+use crate::object::SourceKey;
 use crate::selection::Selection;
 
 /// One job.
@@ -23,9 +24,9 @@ pub struct Job {
     /// The object.
     pub object: ImagePullJob,
     /// Where it is.
-    pub key: JobKey,
+    pub key: ObjectKey,
     /// What it pulls; `None` if its image cannot be read.
-    pub image: Option<Key>,
+    pub image: Option<ImageKey>,
     /// Which nodes it takes.
     pub selection: Selection,
     /// Its nodes, while it is not over.
@@ -50,7 +51,7 @@ impl Job {
     /// Reads a job.
     pub fn new(object: ImagePullJob) -> Self {
         let metadata = &object.metadata;
-        let key = JobKey::of(metadata);
+        let key = ObjectKey::of(metadata);
         Self {
             key,
             image: image(&object),
@@ -135,9 +136,9 @@ impl Job {
     }
 }
 
-fn image(object: &ImagePullJob) -> Option<Key> {
+fn image(object: &ImagePullJob) -> Option<ImageKey> {
     let reference = ImageRef::parse(&object.spec.image).ok()?;
-    Some(Key { name: reference.name().to_owned(), tag: reference.tag().to_owned() })
+    Some(ImageKey { name: reference.name().to_owned(), tag: reference.tag().to_owned() })
 }
 
 fn selection(object: &ImagePullJob) -> Selection {

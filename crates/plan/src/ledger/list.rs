@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use prewarm_api::kruise::ImageListPullJob;
 
 use super::attempts::Attempts;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 /// One list.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct List {
     /// The object.
     pub object: ImageListPullJob,
     /// Where it is.
-    pub key: JobKey,
+    pub key: ObjectKey,
     /// Why the API server takes no child for an image.
     pub refused: BTreeMap<String, String>,
     /// Names of children that are being made.
@@ -43,7 +43,7 @@ impl List {
     /// Reads a list.
     pub fn new(object: ImageListPullJob) -> Self {
         let metadata = &object.metadata;
-        let key = JobKey::of(metadata);
+        let key = ObjectKey::of(metadata);
         Self {
             key,
             object,

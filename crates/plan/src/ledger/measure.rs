@@ -18,7 +18,7 @@ use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase};
 
 use super::job::Job;
 use super::record::{NodeImageRecord, TagRecord, TagStatus};
-use crate::node::task::Key;
+use crate::object::ImageKey;
 
 /// Something that was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl super::Ledger {
 pub(super) fn measure(
     old: &NodeImageRecord,
     new: &NodeImageRecord,
-    changed: &[Key],
+    changed: &[ImageKey],
     jobs: &BTreeMap<Arc<str>, Job>,
     now: Timestamp,
 ) -> Vec<Measured> {

@@ -6,7 +6,7 @@ use super::job::Job;
 use super::node::Node;
 use super::{Ledger, Target};
 use crate::image_pull_job::standing::standing;
-use crate::node::task::Key;
+use crate::object::ImageKey;
 use crate::selection::Selection;
 
 /// Whether a job selects a node (kruise R40). What the Node says counts before its NodeImage says so too, so that nothing
@@ -34,7 +34,7 @@ impl Ledger {
     }
 
     /// One entry of a node has changed.
-    pub(super) fn restand_image(&mut self, key: &Key, name: &Arc<str>) {
+    pub(super) fn restand_image(&mut self, key: &ImageKey, name: &Arc<str>) {
         let jobs: Vec<Arc<str>> = self.by_image.get(key).into_iter().flatten().cloned().collect();
         for uid in jobs {
             self.restand(&uid, name);

@@ -10,8 +10,8 @@ use prewarm_api::names::{LINUX, NODE_TYPE_LABEL, OS_LABEL, VIRTUAL_KUBELET};
 
 use super::attempts::Attempts;
 use super::record::{NodeImageRecord, Shared, TagRecord};
-use crate::node::task::Key;
 use crate::node_image::Verdict;
+use crate::object::ImageKey;
 use crate::selection::Requirements;
 
 /// The label with a node's zone.
@@ -36,7 +36,7 @@ pub struct Node {
     /// The verdicts that are being written.
     pub judging: Vec<Verdict>,
     intents: Intents,
-    refusals: BTreeMap<Key, String>,
+    refusals: BTreeMap<ImageKey, String>,
     /// How many entries the next patch may change: fewer after one was refused, to find the entry that is not taken.
     most_entries: Option<usize>,
     /// The UID of the last NodeImage that is gone. UIDs do not come back, but late answers about it may.
@@ -44,7 +44,7 @@ pub struct Node {
 }
 
 /// What jobs want of a node, by entry.
-type Intents = BTreeMap<Key, BTreeMap<Arc<str>, Intent>>;
+type Intents = BTreeMap<ImageKey, BTreeMap<Arc<str>, Intent>>;
 
 /// What a Node says.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,12 +149,12 @@ impl Node {
     }
 
     /// What a job wants of it and has not got.
-    pub fn intent(&self, key: &Key, uid: &str) -> Option<&Intent> {
+    pub fn intent(&self, key: &ImageKey, uid: &str) -> Option<&Intent> {
         self.intents.get(key)?.get(uid).filter(|intent| !self.is_done(key, uid, intent))
     }
 
     /// Whether the NodeImage is as a job wants it, or has become another.
-    fn is_done(&self, key: &Key, uid: &str, intent: &Intent) -> bool {
+    fn is_done(&self, key: &ImageKey, uid: &str, intent: &Intent) -> bool {
         let tag = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag);
         let is_owned = tag.is_some_and(|tag| tag.is_owned_by(uid));
         match intent.want {
@@ -165,19 +165,19 @@ impl Node {
     }
 
     /// Why an entry cannot be written.
-    pub fn refusal(&self, key: &Key) -> Option<&str> {
+    pub fn refusal(&self, key: &ImageKey) -> Option<&str> {
         self.refusals.get(key).map(String::as_str)
     }
 
     /// A job wants something of it.
-    pub fn intend(&mut self, key: &Key, uid: Arc<str>, want: Want, since: Timestamp) {
+    pub fn intend(&mut self, key: &ImageKey, uid: Arc<str>, want: Want, since: Timestamp) {
         let version = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag.version);
         let intent = Intent { want, since, version, is_under_way: false };
         self.intents.entry(key.clone()).or_default().insert(uid, intent);
     }
 
     /// What the next patch carries, by entry.
-    pub fn pending(&self) -> impl Iterator<Item = (&Key, &BTreeMap<Arc<str>, Intent>)> {
+    pub fn pending(&self) -> impl Iterator<Item = (&ImageKey, &BTreeMap<Arc<str>, Intent>)> {
         self.intents.iter().take(self.most_entries.unwrap_or(usize::MAX))
     }
 
@@ -195,7 +195,7 @@ impl Node {
     /// until it is known to be there or not.
     pub fn settle_intents(
         &mut self,
-        is_wanted: impl Fn(&Self, &Key, &str, &Intent) -> bool,
+        is_wanted: impl Fn(&Self, &ImageKey, &str, &Intent) -> bool,
     ) -> Vec<Arc<str>> {
         self.retain_intents(|node, key, uid, intent| {
             !node.is_done(key, uid, intent) && (intent.is_under_way || is_wanted(node, key, uid, intent))
@@ -208,7 +208,7 @@ impl Node {
         self.retain_intents(|_, _, _, intent| !intent.want.is_pull() || intent.since == now)
     }
 
-    fn retain_intents(&mut self, stays: impl Fn(&Self, &Key, &str, &Intent) -> bool) -> Vec<Arc<str>> {
+    fn retain_intents(&mut self, stays: impl Fn(&Self, &ImageKey, &str, &Intent) -> bool) -> Vec<Arc<str>> {
         let mut intents = std::mem::take(&mut self.intents);
         let mut dropped = Vec::new();
         intents.retain(|key, by_job| {
@@ -239,7 +239,7 @@ impl Node {
     }
 
     /// What was on its way has arrived or not. Says what it carried, and for whom.
-    pub fn land(&mut self) -> (Vec<Key>, Vec<Arc<str>>) {
+    pub fn land(&mut self) -> (Vec<ImageKey>, Vec<Arc<str>>) {
         let (mut keys, mut uids) = (Vec::new(), Vec::new());
         for (key, by_job) in &mut self.intents {
             let carried = by_job.iter_mut().filter(|(_, intent)| intent.is_under_way);
@@ -263,7 +263,7 @@ impl Node {
 
     /// The API server takes a patch with these entries never, for this reason. Fewer are tried next; a single one is
     /// given up.
-    pub fn refused(&mut self, carried: &[Key], reason: &str) -> Refused {
+    pub fn refused(&mut self, carried: &[ImageKey], reason: &str) -> Refused {
         match carried {
             [] => Refused::Whole,
             [key] => {
@@ -279,7 +279,7 @@ impl Node {
     }
 
     /// There is more room in the spec: what was refused may be taken. Says what that is.
-    pub fn forget_refusals(&mut self) -> Vec<Key> {
+    pub fn forget_refusals(&mut self) -> Vec<ImageKey> {
         std::mem::take(&mut self.refusals).into_keys().collect()
     }
 
@@ -308,5 +308,5 @@ pub enum Refused {
     /// It carried several; fewer will be tried.
     Split,
     /// This entry is not taken.
-    Entry(Key),
+    Entry(ImageKey),
 }

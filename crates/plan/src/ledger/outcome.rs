@@ -11,9 +11,9 @@ use super::command::{Outcome, Telling};
 use super::node::Refused;
 use super::record::TagRecord;
 use super::{Ledger, Target, reference, turn_list};
-use crate::node::task::Key;
 use crate::node_image::Verdict;
-use crate::secret::JobKey;
+use crate::object::ImageKey;
+use crate::object::ObjectKey;
 
 impl Ledger {
     /// A NodeImage was written, or not. `jitter` is a random number from 0 to 1.
@@ -76,7 +76,7 @@ impl Ledger {
         }
     }
 
-    fn tell_refusal(&mut self, name: &Arc<str>, key: &Key, reason: &str) {
+    fn tell_refusal(&mut self, name: &Arc<str>, key: &ImageKey, reason: &str) {
         let note = format!("{}:{} cannot be written to this node: {reason}", key.name, key.tag);
         let about = reference::node_image(name, self.nodes.get(name));
         self.tell(Telling { about, is_warning: true, reason: PULL_IMAGE_FAILED, note });
@@ -104,7 +104,7 @@ impl Ledger {
     /// An ImagePullJob was written, or not.
     pub fn job_outcome(
         &mut self,
-        key: &JobKey,
+        key: &ObjectKey,
         uid: &Arc<str>,
         outcome: Outcome<ImagePullJob>,
         now: Timestamp,
@@ -141,7 +141,7 @@ impl Ledger {
     /// An ImageListPullJob was written, or not.
     pub fn list_outcome(
         &mut self,
-        key: &JobKey,
+        key: &ObjectKey,
         uid: &Arc<str>,
         outcome: Outcome<ImageListPullJob>,
         now: Timestamp,
@@ -210,7 +210,7 @@ impl Ledger {
     pub fn child_deleted(
         &mut self,
         list_uid: &Arc<str>,
-        key: &JobKey,
+        key: &ObjectKey,
         uid: &str,
         outcome: Outcome<ImagePullJob>,
         now: Timestamp,

@@ -15,7 +15,7 @@ use prewarm_api::names::message::NODE_SILENT;
 use prewarm_api::reference_object::ObjectReference;
 
 use super::intern::Interner;
-use crate::node::task::Key;
+use crate::object::ImageKey;
 
 /// A NodeImage.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub struct NodeImageRecord {
     /// What the node is told to pull.
     pub images: BTreeMap<Arc<str>, ImageRecord>,
     /// The versions of statuses whose tag is not in the spec (any more).
-    pub leftovers: BTreeMap<Key, i64>,
+    pub leftovers: BTreeMap<ImageKey, i64>,
 }
 
 /// The tags of one image.
@@ -99,7 +99,7 @@ pub struct TagStatus {
     pub is_verdict_on_silence: bool,
 }
 
-type Statuses = BTreeMap<Key, TagStatus>;
+type Statuses = BTreeMap<ImageKey, TagStatus>;
 
 /// What records share.
 #[derive(Debug, Default)]
@@ -170,7 +170,7 @@ impl Shared {
     }
 
     fn tag(&mut self, name: &str, spec: ImageTagSpec, statuses: &Statuses) -> TagRecord {
-        let key = Key { name: name.to_owned(), tag: spec.tag };
+        let key = ImageKey { name: name.to_owned(), tag: spec.tag };
         let status = statuses.get(&key).cloned();
         TagRecord {
             tag: self.text(&key.tag),
@@ -191,7 +191,7 @@ fn read_statuses(status: NodeImageStatus) -> Statuses {
     let mut statuses = Statuses::new();
     for (name, image) in status.image_statuses.unwrap_or_default() {
         for status in image.tags {
-            let key = Key { name: name.clone(), tag: status.tag.clone() };
+            let key = ImageKey { name: name.clone(), tag: status.tag.clone() };
             // The first of two counts, as it does for clients that search the list.
             statuses.entry(key).or_insert_with(|| status.into());
         }
@@ -222,13 +222,13 @@ impl NodeImageRecord {
     }
 
     /// One tag.
-    pub fn tag(&self, key: &Key) -> Option<(&ImageRecord, &TagRecord)> {
+    pub fn tag(&self, key: &ImageKey) -> Option<(&ImageRecord, &TagRecord)> {
         let image = self.images.get(key.name.as_str())?;
         Some((image, image.tag(&key.tag)?))
     }
 
     /// The version that the node last reported for a tag that is not in the spec.
-    pub fn leftover(&self, key: &Key) -> Option<i64> {
+    pub fn leftover(&self, key: &ImageKey) -> Option<i64> {
         self.leftovers.get(key).copied()
     }
 }

@@ -14,9 +14,9 @@ use super::attempts::Attempts;
 use super::command::Command;
 use super::job::Job;
 use super::{Ledger, Target};
-use crate::secret::{
-    self, Action, Copy, JobKey, Observed, Settlement, SourceKey, SourceState, plain_reference, settle,
-};
+use crate::object::ObjectKey;
+use crate::object::SourceKey;
+use crate::secret::{self, Action, Copy, Observed, Settlement, SourceState, plain_reference, settle};
 
 /// A source is read again after this.
 pub const READ_INTERVAL: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ pub const READ_INTERVAL_EACH: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct Source {
     state: SourceState,
-    claimants: BTreeSet<JobKey>,
+    claimants: BTreeSet<ObjectKey>,
     settlement: Settlement,
     is_reading: bool,
     read_at: Option<Timestamp>,
@@ -146,7 +146,7 @@ impl Ledger {
     }
 
     /// A job names no source but these.
-    pub(super) fn unclaim_sources(&mut self, job: &JobKey, wanted: &BTreeSet<SourceKey>) {
+    pub(super) fn unclaim_sources(&mut self, job: &ObjectKey, wanted: &BTreeSet<SourceKey>) {
         let mut left = Vec::new();
         // Jobs name Secrets of their own namespace only.
         let from = SourceKey { namespace: job.namespace.clone(), name: String::new() };
@@ -240,7 +240,7 @@ impl Ledger {
     }
 
     /// Whether no copy lists a job, so that it may go (kruise R57, R62).
-    pub(super) fn is_released(&self, job: &JobKey) -> bool {
+    pub(super) fn is_released(&self, job: &ObjectKey) -> bool {
         !self.copies.values().any(|copy| copy.references.contains(job) && !copy.is_terminating)
     }
 }
@@ -253,7 +253,7 @@ struct SecretsView {
 }
 
 impl SecretsView {
-    fn add(&mut self, job: &JobKey, key: &SourceKey, source: &Source) {
+    fn add(&mut self, job: &ObjectKey, key: &SourceKey, source: &Source) {
         self.secrets.extend(source.settlement.serves.get(job).cloned());
         if source.settlement.is_missing && !source.settlement.serves.contains_key(job) {
             self.missing.push(key.name.clone());

@@ -16,7 +16,7 @@ use super::{Ledger, Target, reference};
 use crate::image_list_pull_job::{Decision, Observed, decide};
 use crate::image_pull_job::STATUS_INTERVAL;
 use crate::node_image::earliest;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 impl Ledger {
     pub(super) fn list_pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
@@ -27,7 +27,7 @@ impl Ledger {
             children.filter_map(|uid| self.jobs.get(uid)).map(|job| &job.object).collect();
         let namespace = &list.key.namespace;
         let is_taken = |name: &str| {
-            self.job_uids.contains_key(&JobKey { namespace: namespace.clone(), name: name.to_owned() })
+            self.job_uids.contains_key(&ObjectKey { namespace: namespace.clone(), name: name.to_owned() })
         };
         let observed = Observed { list: &list.object, children, refused: &list.refused, is_taken: &is_taken };
         let decision = decide(&observed, now);
@@ -115,7 +115,7 @@ impl List {
         self.batch = self.batch.saturating_mul(2);
         for child in &decision.delete {
             self.deleting.insert(child.uid.clone());
-            let key = JobKey { namespace: self.key.namespace.clone(), name: child.name.clone() };
+            let key = ObjectKey { namespace: self.key.namespace.clone(), name: child.name.clone() };
             commands.push(Command::DeleteChild { list: uid.clone(), key, uid: child.uid.clone() });
         }
     }

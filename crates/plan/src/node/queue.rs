@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::task::{Key, Task};
+use super::task::Task;
+use crate::object::ImageKey;
 
 /// Remembers whose turn it was.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ impl Turns {
 }
 
 /// Sorts entries without a time behind those that have one: nobody knows how long they wait.
-fn age(task: &Task) -> (bool, Option<Timestamp>, &Key) {
+fn age(task: &Task) -> (bool, Option<Timestamp>, &ImageKey) {
     (task.created_at.is_none(), task.created_at, &task.key)
 }
 

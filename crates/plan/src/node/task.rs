@@ -13,23 +13,16 @@ use prewarm_api::text::plain;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::object::ImageKey;
+
 /// How many entries of a NodeImage are read. The definition allows fewer; this bounds an object from elsewhere.
 pub const MAX_ENTRIES: usize = 8192;
-
-/// The place of an entry: the image's name and one of its tags (or digests).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    /// The familiar name, as the spec has it.
-    pub name: String,
-    /// Tag or digest, as the spec has it.
-    pub tag: String,
-}
 
 /// One image to have on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Its entry.
-    pub key: Key,
+    pub key: ImageKey,
     /// What the runtime is asked for.
     pub reference: ImageRef,
     /// The round: another version is another task.
@@ -66,7 +59,7 @@ impl Task {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadEntry {
     /// Its place, as far as it has one.
-    pub key: Key,
+    pub key: ImageKey,
     /// Its version, so that whoever wrote it finds the answer.
     pub version: i64,
     /// What kind of mistake it is.
@@ -79,7 +72,7 @@ pub struct BadEntry {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
     /// What can be pulled.
-    pub tasks: BTreeMap<Key, Task>,
+    pub tasks: BTreeMap<ImageKey, Task>,
     /// What cannot.
     pub bad: Vec<BadEntry>,
 }
@@ -126,11 +119,11 @@ impl Asked {
 }
 
 /// Reads the statuses that a NodeImage has; entries that make no sense are as good as absent.
-pub fn reported(status: &Value) -> BTreeMap<Key, ImageTagStatus> {
+pub fn reported(status: &Value) -> BTreeMap<ImageKey, ImageTagStatus> {
     let mut statuses = BTreeMap::new();
     for (name, image) in object(status.get("imageStatuses")) {
         for status in each::<ImageTagStatus>(image.get("tags")) {
-            let key = Key { name: name.clone(), tag: status.tag.clone() };
+            let key = ImageKey { name: name.clone(), tag: status.tag.clone() };
             // The first of two counts, as it does for clients that search the list.
             statuses.entry(key).or_insert(status);
         }
@@ -146,7 +139,7 @@ fn task(
 ) -> Result<Task, BadEntry> {
     let tag = entry.get("tag").and_then(Value::as_str).unwrap_or_default();
     let version = entry.get("version").and_then(Value::as_i64).unwrap_or_default();
-    let key = Key { name: name.to_owned(), tag: tag.to_owned() };
+    let key = ImageKey { name: name.to_owned(), tag: tag.to_owned() };
     let bad = |class, reason: String| BadEntry { key: key.clone(), version, class, reason: plain(&reason) };
     let spec: ImageTagSpec = serde_json::from_value(completed(entry)).map_err(|error| {
         bad(FailureClass::Unknown, format!("this entry of the spec cannot be read: {error}; correct it"))
@@ -206,8 +199,8 @@ fn value<T: DeserializeOwned>(value: Option<&Value>) -> Option<T> {
 mod tests {
     use super::*;
 
-    fn key(name: &str, tag: &str) -> Key {
-        Key { name: name.to_owned(), tag: tag.to_owned() }
+    fn key(name: &str, tag: &str) -> ImageKey {
+        ImageKey { name: name.to_owned(), tag: tag.to_owned() }
     }
 
     #[test]

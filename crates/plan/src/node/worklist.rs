@@ -22,7 +22,8 @@ use super::entry::{Entry, Stage, whole_seconds};
 use super::pace::Pace;
 use super::queue::Turns;
 use super::report::TaskState;
-use super::task::{Asked, BadEntry, Key, Task};
+use super::task::{Asked, BadEntry, Task};
+use crate::object::ImageKey;
 use outcome::ending;
 
 pub use outcome::{Conditions, Decision, Ending, Failure, Found, LookAhead, Outcome, Start};
@@ -38,7 +39,7 @@ mod waits;
 /// The tasks of one node.
 #[derive(Debug, Default)]
 pub struct Worklist {
-    entries: BTreeMap<Key, Entry>,
+    entries: BTreeMap<ImageKey, Entry>,
     bad: Vec<(BadEntry, Timestamp)>,
     turns: Turns,
     pace: Pace,
@@ -57,7 +58,12 @@ impl Worklist {
 
     /// Takes over what the NodeImage asks. Known tasks go on, new ones are queued or, if the NodeImage says so,
     /// resumed. Returns the attempts to cancel.
-    pub fn adopt(&mut self, asked: Asked, reported: &BTreeMap<Key, ImageTagStatus>, now: Moment) -> Vec<u64> {
+    pub fn adopt(
+        &mut self,
+        asked: Asked,
+        reported: &BTreeMap<ImageKey, ImageTagStatus>,
+        now: Moment,
+    ) -> Vec<u64> {
         let cancelled = self.withdraw(&asked.tasks);
         for (key, task) in asked.tasks {
             if let Some(entry) = self.entries.get_mut(&key) {
@@ -77,7 +83,7 @@ impl Worklist {
     }
 
     /// Removes what is no longer asked for, or asked for under another version.
-    fn withdraw(&mut self, asked: &BTreeMap<Key, Task>) -> Vec<u64> {
+    fn withdraw(&mut self, asked: &BTreeMap<ImageKey, Task>) -> Vec<u64> {
         let mut cancelled = Vec::new();
         self.entries.retain(|key, entry| {
             let stays = asked.get(key).is_some_and(|task| task.version == entry.task.version);
@@ -90,7 +96,12 @@ impl Worklist {
     }
 
     /// A bad entry keeps the time at which it was first reported.
-    fn take_over_bad(&mut self, bad: Vec<BadEntry>, reported: &BTreeMap<Key, ImageTagStatus>, now: Moment) {
+    fn take_over_bad(
+        &mut self,
+        bad: Vec<BadEntry>,
+        reported: &BTreeMap<ImageKey, ImageTagStatus>,
+        now: Moment,
+    ) {
         let seen = std::mem::take(&mut self.bad);
         let since = |entry: &BadEntry| {
             let known = seen.iter().find(|(known, _)| known == entry).map(|(_, at)| *at);
@@ -136,7 +147,7 @@ impl Worklist {
     }
 
     /// The task whose turn it is. A reference is pulled once at a time, and a slowed registry is left alone.
-    fn next(&self, now: Moment) -> Option<Key> {
+    fn next(&self, now: Moment) -> Option<ImageKey> {
         let busy: BTreeSet<&ImageRef> = self
             .entries
             .values()
@@ -151,7 +162,7 @@ impl Worklist {
         self.turns.next(ready.map(|entry| &entry.task)).map(|task| task.key.clone())
     }
 
-    fn begin(&mut self, key: &Key, now: Moment) -> Option<Start> {
+    fn begin(&mut self, key: &ImageKey, now: Moment) -> Option<Start> {
         let entry = self.entries.get_mut(key)?;
         let Next::Attempt { timeout } = entry.timeline().next(entry.failures, entry.elapsed(now)) else {
             return None;
@@ -172,7 +183,7 @@ impl Worklist {
 
     /// Says why each queued task waits, in words that do not change while it does.
     fn explain_waiting(&mut self, conditions: &Conditions, now: Moment) {
-        let closed: BTreeMap<Key, Duration> = self
+        let closed: BTreeMap<ImageKey, Duration> = self
             .entries
             .iter()
             .filter(|(_, entry)| entry.stage.is_queued())

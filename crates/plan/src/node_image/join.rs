@@ -11,7 +11,7 @@ use prewarm_api::reference_object::ObjectReference;
 use super::{Job, Observed};
 use crate::ledger::node::{Intent, Want};
 use crate::ledger::record::{ImageRecord, TagRecord};
-use crate::node::task::Key;
+use crate::object::ImageKey;
 use crate::pull_policy::{longest, tag_policy};
 use crate::stamp::stamp;
 
@@ -31,7 +31,7 @@ pub fn image(
     let mut image =
         tidied.unwrap_or_else(|| ImageRecord { secrets: Arc::new([]), sandbox: None, tags: vec![] });
     for (tag, intents) in wanted {
-        let key = Key { name: name.to_owned(), tag: (*tag).to_owned() };
+        let key = ImageKey { name: name.to_owned(), tag: (*tag).to_owned() };
         let is_withdrawal = |(_, intent): &(_, &Intent)| intent.want == Want::Withdraw;
         let (withdrawals, others): (Vec<_>, Vec<_>) = intents.iter().partition(is_withdrawal);
         for (uid, intent) in others {
@@ -48,7 +48,7 @@ pub fn image(
     (!image.tags.is_empty()).then_some(image)
 }
 
-fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &Key, job: &Job, intent: &Intent) {
+fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &ImageKey, job: &Job, intent: &Intent) {
     let want = intent.want;
     add_secrets(image, job.secrets);
     let uid = job.reference.uid.clone().unwrap_or_default();
@@ -111,7 +111,7 @@ fn bump(observed: &Observed, tag: &mut TagRecord, job: &Job) {
 }
 
 /// Nobody has the tag: it begins after the version that the node last reported for it (kruise R53).
-fn begin(observed: &Observed, key: &Key, job: &Job) -> TagRecord {
+fn begin(observed: &Observed, key: &ImageKey, job: &Job) -> TagRecord {
     let image = observed.node.image.as_ref();
     let in_spec = image
         .and_then(|image| image.tag(key))

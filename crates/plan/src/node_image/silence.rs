@@ -12,7 +12,7 @@ use prewarm_api::reference_object::ObjectReference;
 
 use super::earliest;
 use crate::ledger::record::{NodeImageRecord, TagRecord};
-use crate::node::task::Key;
+use crate::object::ImageKey;
 use crate::stamp::{after, stamp};
 
 /// So long a node may take to answer, and so long beyond a task's deadline (kruise R16, R17).
@@ -22,7 +22,7 @@ pub const PATIENCE: Duration = Duration::from_mins(10);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The task's entry.
-    pub key: Key,
+    pub key: ImageKey,
     /// Its version.
     pub version: i64,
     /// Why.
@@ -50,7 +50,7 @@ pub fn judge(
                 wake_at = earliest(wake_at, Some(at));
                 continue;
             }
-            let key = Key { name: name.to_string(), tag: tag.tag.to_string() };
+            let key = ImageKey { name: name.to_string(), tag: tag.tag.to_string() };
             verdicts.push(Verdict { key, version: tag.version, message, owners: tag.owners.to_vec() });
         }
     }
@@ -79,7 +79,7 @@ fn limit(tag: &TagRecord, heard_at: Option<Timestamp>) -> Option<(Timestamp, &'s
 /// The status of a NodeImage with the verdicts in it; `None` if none of them holds any more. Statuses of entries that
 /// are gone are dropped, and everything is counted anew (kruise R19).
 pub fn judged(object: &NodeImage, verdicts: &[Verdict], now: Timestamp) -> Option<NodeImageStatus> {
-    let wanted = |key: &Key| {
+    let wanted = |key: &ImageKey| {
         let image = object.spec.images.get(&key.name)?;
         image.tags.iter().filter(|tag| tag.tag == key.tag).map(|tag| tag.version).max()
     };

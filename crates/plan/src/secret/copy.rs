@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prewarm_api::names;
 
-use super::{JobKey, SourceKey};
 use crate::hash::fnv1a;
+use crate::object::{ObjectKey, SourceKey};
 
 /// kubectl keeps what was applied here, which for a Secret is its data in clear.
 const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -39,7 +39,7 @@ pub struct Copy {
     /// What it is a copy of; none if it is no copy.
     pub source: Option<SourceKey>,
     /// The jobs that it lists.
-    pub references: BTreeSet<JobKey>,
+    pub references: BTreeSet<ObjectKey>,
     /// How it was made: `batch`, or nothing under the old scheme.
     pub mode: Option<String>,
     /// What it holds.
@@ -57,7 +57,7 @@ impl Copy {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
             source: annotation(names::SECRET_SOURCE_ANNOTATION).and_then(|text| SourceKey::parse(text)),
-            references: references.split(',').filter_map(JobKey::parse).collect(),
+            references: references.split(',').filter_map(ObjectKey::parse).collect(),
             mode: annotation(names::SECRET_MODE_ANNOTATION).filter(|mode| !mode.is_empty()).cloned(),
             content,
             is_terminating: metadata.deletion_timestamp.is_some(),
@@ -68,7 +68,7 @@ impl Copy {
 /// The annotations of a copy that is made: the source's own and the three that make it a copy (kruise R61).
 pub fn annotations(
     source: &SourceKey,
-    references: &BTreeSet<JobKey>,
+    references: &BTreeSet<ObjectKey>,
     of_source: Option<&BTreeMap<String, String>>,
 ) -> BTreeMap<String, String> {
     let mut annotations = of_source.cloned().unwrap_or_default();
@@ -86,12 +86,12 @@ pub fn annotations(
 }
 
 /// The jobs as the annotation lists them.
-pub fn references_text(references: &BTreeSet<JobKey>) -> String {
-    references.iter().map(JobKey::to_string).collect::<Vec<_>>().join(",")
+pub fn references_text(references: &BTreeSet<ObjectKey>) -> String {
+    references.iter().map(ObjectKey::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// As many of the jobs as a copy may list.
-pub(super) fn within_limit(jobs: &BTreeSet<JobKey>) -> BTreeSet<JobKey> {
+pub(super) fn within_limit(jobs: &BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
     let mut length = 0;
     let fitting = jobs.iter().take_while(|job| {
         length += job.namespace.len() + job.name.len() + "/,".len();

@@ -20,12 +20,12 @@ fn source() -> SourceKey {
     SourceKey { namespace: "team".to_owned(), name: "regcred".to_owned() }
 }
 
-fn jobs(names: &[&str]) -> BTreeSet<JobKey> {
-    let job = |name: &&str| JobKey { namespace: "team".to_owned(), name: (*name).to_owned() };
+fn jobs(names: &[&str]) -> BTreeSet<ObjectKey> {
+    let job = |name: &&str| ObjectKey { namespace: "team".to_owned(), name: (*name).to_owned() };
     names.iter().map(job).collect()
 }
 
-fn job(name: &str) -> JobKey {
+fn job(name: &str) -> ObjectKey {
     jobs(&[name]).pop_first().unwrap()
 }
 

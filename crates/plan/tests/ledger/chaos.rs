@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prewarm_api::kruise::{NodeImage, PullPhase};
 use prewarm_plan::ledger::Command;
-use prewarm_plan::node::task::Key;
+use prewarm_plan::object::ImageKey;
 use serde_json::json;
 
 use super::check::{self, Check};
@@ -203,12 +203,12 @@ fn node(number: usize, is_in_pool: bool, is_ready: bool) -> k8s_openapi::api::co
     if is_ready { node } else { build::unready(node) }
 }
 
-fn phase(object: &NodeImage, key: &Key) -> Option<PullPhase> {
+fn phase(object: &NodeImage, key: &ImageKey) -> Option<PullPhase> {
     let tag = super::support::world::tag_of(object, key)?;
     status_of(object, key).filter(|status| status.version == tag.version).map(|status| status.phase)
 }
 
-fn next_phase(object: &NodeImage, key: &Key, node: usize, pace: Pace) -> Option<PullPhase> {
+fn next_phase(object: &NodeImage, key: &ImageKey, node: usize, pace: Pace) -> Option<PullPhase> {
     let end = if can_pull(node, key) { PullPhase::Succeeded } else { PullPhase::Failed };
     match (phase(object, key), pace) {
         (Some(phase), _) if is_over(phase) => None,
@@ -220,6 +220,6 @@ fn next_phase(object: &NodeImage, key: &Key, node: usize, pace: Pace) -> Option<
 }
 
 /// Some images cannot be pulled on some nodes.
-pub fn can_pull(node: usize, key: &Key) -> bool {
+pub fn can_pull(node: usize, key: &ImageKey) -> bool {
     !(node == 1 && key.name == "nginx" || node == 2 && key.name == "redis")
 }

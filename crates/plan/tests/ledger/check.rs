@@ -9,7 +9,7 @@ use prewarm_api::kruise::{
 };
 use prewarm_api::reference::ImageRef;
 use prewarm_plan::ledger::{Command, Write};
-use prewarm_plan::node::task::Key;
+use prewarm_plan::object::ImageKey;
 use prewarm_plan::selection::{Selection, parallelism};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use super::support::store::Store;
 use super::support::world::{is_over, status_of, tag_of};
 
 /// A tag of a NodeImage that existed once: the object's UID and the entry.
-type Place = (String, Key);
+type Place = (String, ImageKey);
 
 /// What was seen so far.
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Check {
     pub fn reported(&mut self, before: &NodeImage, after: &NodeImage, now: Timestamp) {
         for (name, image) in &after.spec.images {
             for tag in &image.tags {
-                let key = Key { name: name.clone(), tag: tag.tag.clone() };
+                let key = ImageKey { name: name.clone(), tag: tag.tag.clone() };
                 let has_answered = |object| answer_to(object, &key, tag).is_some();
                 if !has_answered(before) && has_answered(after) && !is_young(tag, now) {
                     self.late.insert(((after.metadata.uid.clone().unwrap_or_default(), key), tag.version));
@@ -89,7 +89,7 @@ impl Check {
         let image_uid = new.metadata.uid.clone().expect("it has one");
         for (image, spec) in &new.spec.images {
             for tag in &spec.tags {
-                let key = Key { name: image.clone(), tag: tag.tag.clone() };
+                let key = ImageKey { name: image.clone(), tag: tag.tag.clone() };
                 let place = (image_uid.clone(), key.clone());
                 let was = tag_of(old, &key);
                 let joined: Vec<&str> =
@@ -129,7 +129,7 @@ impl Check {
     fn check_places(&self, job: &str, store: &Store, now: Timestamp) {
         let Some(object) = store.jobs.values().find(|object| uid(object) == job) else { return };
         let Ok(image) = ImageRef::parse(&object.spec.image) else { return };
-        let key = Key { name: image.name().to_owned(), tag: image.tag().to_owned() };
+        let key = ImageKey { name: image.name().to_owned(), tag: image.tag().to_owned() };
         let holds_place = |image: &&NodeImage| {
             let Some(tag) = tag_of(image, &key).filter(|tag| owns(tag, job)) else { return false };
             let place = (image.metadata.uid.clone().unwrap_or_default(), key.clone());
@@ -231,7 +231,7 @@ fn check_totals(status: Value) {
     assert_eq!(usize::try_from(failed).ok(), Some(named));
 }
 
-fn answer_to<'a>(object: &'a NodeImage, key: &Key, tag: &ImageTagSpec) -> Option<&'a ImageTagStatus> {
+fn answer_to<'a>(object: &'a NodeImage, key: &ImageKey, tag: &ImageTagSpec) -> Option<&'a ImageTagStatus> {
     status_of(object, key).filter(|status| status.version == tag.version)
 }
 

@@ -9,8 +9,8 @@ use prewarm_api::kruise::{
 };
 use prewarm_api::reference::ImageRef;
 use prewarm_api::reference_object::ObjectReference;
-use prewarm_plan::node::task::Key;
-use prewarm_plan::secret::JobKey;
+use prewarm_plan::object::ImageKey;
+use prewarm_plan::object::ObjectKey;
 use serde_json::{Value, json};
 
 /// The namespace of all jobs.
@@ -24,14 +24,14 @@ pub fn at(seconds: i64) -> Timestamp {
 }
 
 /// The entry of an image.
-pub fn key(image: &str) -> Key {
+pub fn key(image: &str) -> ImageKey {
     let image = ImageRef::parse(image).unwrap();
-    Key { name: image.name().to_owned(), tag: image.tag().to_owned() }
+    ImageKey { name: image.name().to_owned(), tag: image.tag().to_owned() }
 }
 
 /// The key of a job.
-pub fn job_key(name: &str) -> JobKey {
-    JobKey { namespace: NAMESPACE.to_owned(), name: name.to_owned() }
+pub fn job_key(name: &str) -> ObjectKey {
+    ObjectKey { namespace: NAMESPACE.to_owned(), name: name.to_owned() }
 }
 
 /// The UID of a job, while nobody else gives UIDs.
@@ -129,7 +129,7 @@ pub fn node_image(name: &str, entries: &[Entry]) -> NodeImage {
 /// One tag of a NodeImage and its status. It starts as written by hand, without an answer.
 #[derive(Clone)]
 pub struct Entry {
-    key: Key,
+    key: ImageKey,
     spec: ImageTagSpec,
     status: Option<ImageTagStatus>,
     secrets: Vec<SecretReference>,

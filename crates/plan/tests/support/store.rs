@@ -9,7 +9,9 @@ use prewarm_api::kruise::{ImagePullJob, NodeImage, NodeImageSpec};
 use prewarm_plan::ledger::{Ledger, Outcome, Write};
 use prewarm_plan::node_image::silence::judged;
 use prewarm_plan::node_image::{Action, owner};
-use prewarm_plan::secret::{self, Content, Copy, JobKey, SourceKey, SourceState};
+use prewarm_plan::object::ObjectKey;
+use prewarm_plan::object::SourceKey;
+use prewarm_plan::secret::{self, Content, Copy, SourceState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -23,7 +25,7 @@ pub enum Event {
     Image(NodeImage),
     ImageGone { name: String, uid: String },
     Job(ImagePullJob),
-    JobGone { key: JobKey, uid: String },
+    JobGone { key: ObjectKey, uid: String },
     Copy(Copy),
     CopyGone(String),
 }
@@ -61,7 +63,7 @@ impl Event {
 pub struct Store {
     pub nodes: BTreeMap<String, Node>,
     pub images: BTreeMap<String, NodeImage>,
-    pub jobs: BTreeMap<JobKey, ImagePullJob>,
+    pub jobs: BTreeMap<ObjectKey, ImagePullJob>,
     /// Secrets that jobs may name, with a number for what they hold.
     pub sources: BTreeMap<SourceKey, u64>,
     /// Secrets of the config namespace.
@@ -192,7 +194,7 @@ impl Store {
     }
 
     /// A person changes a job.
-    pub fn edit_job(&mut self, key: &JobKey, change: impl FnOnce(&mut ImagePullJob)) {
+    pub fn edit_job(&mut self, key: &ObjectKey, change: impl FnOnce(&mut ImagePullJob)) {
         if let Some(job) = self.jobs.get(key) {
             let mut new = job.clone();
             change(&mut new);
@@ -201,7 +203,7 @@ impl Store {
     }
 
     /// A person deletes a job.
-    pub fn delete_job(&mut self, key: &JobKey, now: Timestamp) {
+    pub fn delete_job(&mut self, key: &ObjectKey, now: Timestamp) {
         if let Some(job) = self.jobs.get(key).cloned() {
             let mut new = job.clone();
             new.metadata.deletion_timestamp.get_or_insert(Time(now));
@@ -294,7 +296,7 @@ impl Store {
     /// The controller writes a job.
     pub fn write_job(
         &mut self,
-        key: &JobKey,
+        key: &ObjectKey,
         uid: &str,
         write: Write,
         now: Timestamp,
@@ -371,8 +373,8 @@ fn content(held: u64) -> Content {
     Content { type_: "kubernetes.io/dockerconfigjson".to_owned(), fingerprint: held }
 }
 
-fn key_of(job: &ImagePullJob) -> JobKey {
-    JobKey { namespace: job.metadata.namespace.clone().unwrap(), name: job.metadata.name.clone().unwrap() }
+fn key_of(job: &ImagePullJob) -> ObjectKey {
+    ObjectKey { namespace: job.metadata.namespace.clone().unwrap(), name: job.metadata.name.clone().unwrap() }
 }
 
 /// The object after a JSON patch; `None` if one of its tests fails.

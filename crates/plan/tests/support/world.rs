@@ -9,7 +9,7 @@ use prewarm_api::kruise::{
     ImagePullJob, ImagePullJobStatus, ImageStatus, ImageTagSpec, ImageTagStatus, NodeImage, PullPhase,
 };
 use prewarm_plan::ledger::{Command, Ledger, Outcome, Settings, Telling};
-use prewarm_plan::node::task::Key;
+use prewarm_plan::object::ImageKey;
 use prewarm_plan::stamp::stamp;
 
 use super::build::{at, job_key, key};
@@ -274,12 +274,16 @@ impl World {
 }
 
 /// An agent's whole report: what it is told and not done with goes on to a phase, what it is not told is dropped.
-pub fn report_open(object: &mut NodeImage, now: Timestamp, mut phase: impl FnMut(&Key) -> Option<PullPhase>) {
+pub fn report_open(
+    object: &mut NodeImage,
+    now: Timestamp,
+    mut phase: impl FnMut(&ImageKey) -> Option<PullPhase>,
+) {
     let old = object.clone();
     let mut images: BTreeMap<String, ImageStatus> = BTreeMap::new();
     for (name, image) in &object.spec.images {
         for tag in &image.tags {
-            let key = Key { name: name.clone(), tag: tag.tag.clone() };
+            let key = ImageKey { name: name.clone(), tag: tag.tag.clone() };
             let held = status_of(&old, &key);
             let is_over = held.is_some_and(|held| held.version == tag.version && is_over(held.phase));
             let status = match phase(&key).filter(|_| !is_over) {
@@ -299,17 +303,17 @@ pub fn is_over(phase: PullPhase) -> bool {
 }
 
 /// One tag of a NodeImage's spec.
-pub fn tag_of<'a>(object: &'a NodeImage, key: &Key) -> Option<&'a ImageTagSpec> {
+pub fn tag_of<'a>(object: &'a NodeImage, key: &ImageKey) -> Option<&'a ImageTagSpec> {
     object.spec.images.get(&key.name)?.tags.iter().find(|tag| tag.tag == key.tag)
 }
 
 /// One tag of a NodeImage's status.
-pub fn status_of<'a>(object: &'a NodeImage, key: &Key) -> Option<&'a ImageTagStatus> {
+pub fn status_of<'a>(object: &'a NodeImage, key: &ImageKey) -> Option<&'a ImageTagStatus> {
     let images = object.status.as_ref()?.image_statuses.as_ref()?;
     images.get(&key.name)?.tags.iter().find(|tag| tag.tag == key.tag)
 }
 
-fn put_status(object: &mut NodeImage, key: &Key, status: ImageTagStatus) {
+fn put_status(object: &mut NodeImage, key: &ImageKey, status: ImageTagStatus) {
     let images = object.status.get_or_insert_default().image_statuses.get_or_insert_default();
     let tags = &mut images.entry(key.name.clone()).or_default().tags;
     tags.retain(|tag| tag.tag != key.tag);

@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
 use prewarm_api::names::DELETION_PROTECTION_FINALIZER;
 use prewarm_plan::ledger::{Ledger, Settings};
-use prewarm_plan::secret::JobKey;
+use prewarm_plan::object::ObjectKey;
 use prewarm_testkit::figure::{Bar, Figures, median};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn passes(nodes: usize) -> anyhow::Result<(f64, f64)> {
     }
     ledger.hear_job(serde_json::from_value(job(nodes))?);
     ledger.turn(now);
-    let key = JobKey { namespace: "default".to_owned(), name: "pass".to_owned() };
+    let key = ObjectKey { namespace: "default".to_owned(), name: "pass".to_owned() };
     let before = ledger.visits(&key).context("the job is at work")?;
     let mut times = Vec::new();
     for number in 0..CHANGES {

@@ -5,7 +5,7 @@ use prewarm_api::kruise::{ImagePullJob, ImageTagStatus, PullPhase};
 use prewarm_api::reference::ImageRef;
 use prewarm_plan::image_pull_job::explain::Why;
 use prewarm_plan::image_pull_job::is_finished;
-use prewarm_plan::secret::JobKey;
+use prewarm_plan::object::ObjectKey;
 use serde::Serialize;
 
 use super::gather::World;
@@ -111,7 +111,7 @@ impl Explained<'_> {
 
     fn unfinished(&self) -> Vec<Row> {
         let metadata = &self.job.metadata;
-        let key = JobKey {
+        let key = ObjectKey {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
         };

@@ -38,7 +38,7 @@ impl Asking {
         standing(&self.claim(&uid, &key), node)
     }
 
-    fn claim<'a>(&'a self, uid: &'a str, key: &'a crate::node::task::Key) -> Claim<'a> {
+    fn claim<'a>(&'a self, uid: &'a str, key: &'a crate::object::ImageKey) -> Claim<'a> {
         Claim {
             uid,
             key,

@@ -11,7 +11,7 @@ use crate::broadcast_job::is_over;
 use crate::broadcast_job::pod::Pod;
 use crate::broadcast_job::roll::{NodeStanding, Roll};
 use crate::ledger::hear::is_newer;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 impl Broadcasts {
     /// A Node is like this. Only jobs whose pods fit it otherwise than before are woken (kruise R110).
@@ -41,7 +41,7 @@ impl Broadcasts {
     pub fn hear_job(&mut self, mut object: BroadcastJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(Arc::<str>::from) else { return };
-        let key = JobKey::of(&object.metadata);
+        let key = ObjectKey::of(&object.metadata);
         if let Some(other) = self.uids.get(&key).filter(|other| **other != uid) {
             if is_newer(version(&self.jobs[other].object), version(&object)) {
                 return;
@@ -81,7 +81,7 @@ impl Broadcasts {
     }
 
     /// A BroadcastJob is gone. With a UID, only if it is still that one.
-    pub fn lose_job(&mut self, key: &JobKey, uid: Option<&str>) {
+    pub fn lose_job(&mut self, key: &ObjectKey, uid: Option<&str>) {
         let Some(held) = self.uids.get(key).filter(|held| uid.is_none_or(|uid| uid == &***held)).cloned()
         else {
             return;
@@ -100,7 +100,7 @@ impl Broadcasts {
         if self.gone.has(&pod.uid) {
             return;
         }
-        let key = JobKey { namespace: namespace.to_owned(), name: pod.name.to_string() };
+        let key = ObjectKey { namespace: namespace.to_owned(), name: pod.name.to_string() };
         if let Some(home) = self.homes.get(&key) {
             let held = self.pod(home, &pod.name);
             if held
@@ -132,7 +132,7 @@ impl Broadcasts {
 
     /// A pod is gone. With a UID, only if it is still that one.
     pub fn lose_pod(&mut self, namespace: &str, name: &str, uid: Option<&str>) {
-        let key = JobKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        let key = ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() };
         // Names come back, also at once; UIDs do not.
         if let Some(uid) = uid {
             self.gone.add(uid.into());
@@ -142,7 +142,7 @@ impl Broadcasts {
         }
     }
 
-    fn forget_pod(&mut self, key: &JobKey) {
+    fn forget_pod(&mut self, key: &ObjectKey) {
         let Some(Home { job: owner, node, .. }) = self.homes.remove(key) else { return };
         let name = key.name.as_str();
         match self.jobs.get_mut(&owner) {

@@ -13,7 +13,7 @@ use crate::ledger::attempts::Attempts;
 use crate::ledger::command::{News, Telling};
 use crate::ledger::reference;
 use crate::ledger::size::JobState;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 /// One job.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Broadcast {
     /// The object.
     pub object: BroadcastJob,
     /// Where it is.
-    pub key: JobKey,
+    pub key: ObjectKey,
     /// What its pods ask of a node, or why that cannot be read.
     pub shape: Result<Shape, String>,
     /// Its nodes and pods.
@@ -51,7 +51,7 @@ impl Broadcast {
     /// Reads a job. Its roll is empty.
     pub fn new(object: BroadcastJob) -> Self {
         let metadata = &object.metadata;
-        let key = JobKey::of(metadata);
+        let key = ObjectKey::of(metadata);
         Self {
             shape: Shape::read(&object.spec.template),
             roll: Roll::new(object.spec.failure_policy.restart_limit.unwrap_or(0)),

@@ -8,13 +8,13 @@ use prewarm_api::kruise::BroadcastJob;
 use super::Broadcasts;
 use crate::broadcast_job::pod::Pod;
 use crate::ledger::command::Outcome;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 impl Broadcasts {
     /// A BroadcastJob was written, or not.
     pub fn job_outcome(
         &mut self,
-        key: &JobKey,
+        key: &ObjectKey,
         uid: &Arc<str>,
         outcome: Outcome<BroadcastJob>,
         now: Timestamp,
@@ -91,7 +91,7 @@ impl Broadcasts {
     pub fn pod_deleted(
         &mut self,
         job_uid: &Arc<str>,
-        key: &JobKey,
+        key: &ObjectKey,
         uid: &Arc<str>,
         outcome: Outcome<Pod>,
         now: Timestamp,

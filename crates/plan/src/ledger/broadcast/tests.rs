@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::broadcast_job::pod::{Phase, Pod};
 use crate::ledger::size::{BroadcastPods, JobStates};
 use crate::ledger::{Command, Ledger, Outcome, Settings};
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
@@ -119,7 +119,7 @@ fn a_thousand_nodes_and_twenty_jobs_rest_when_nothing_changes() {
     for number in 0..1000 {
         ledger.hear_node(node(&format!("node-{number:04}"), "2026-11-15T08:00:10Z"));
     }
-    let key = JobKey { namespace: "default".to_owned(), name: "sweep-00".to_owned() };
+    let key = ObjectKey { namespace: "default".to_owned(), name: "sweep-00".to_owned() };
     let visits = ledger.broadcasts.visits(&key).unwrap();
     assert_eq!(creations(&ledger.turn(at(1))), []);
     assert_eq!((ledger.passes().broadcasts, ledger.broadcasts.has_news()), (before, false));

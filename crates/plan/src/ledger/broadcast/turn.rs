@@ -14,7 +14,7 @@ use crate::image_pull_job::STATUS_INTERVAL;
 use crate::ledger::command::{Command, News, Telling, Write};
 use crate::ledger::turn::{guarded, replace_status};
 use crate::node_image::earliest;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 impl Broadcasts {
     /// Looks at every job that has changed and decides what to do.
@@ -74,7 +74,7 @@ impl Broadcast {
         }
         for (name, pod) in &decision.delete {
             if self.deleting.insert(pod.clone()) {
-                let key = JobKey { namespace: self.key.namespace.clone(), name: name.to_string() };
+                let key = ObjectKey { namespace: self.key.namespace.clone(), name: name.to_string() };
                 commands.push(Command::DeletePod { job: uid.clone(), key, uid: pod.clone() });
             }
         }

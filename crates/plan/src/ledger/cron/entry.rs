@@ -10,8 +10,8 @@ use crate::advanced_cron_job::timetable::{self, Trouble};
 use crate::ledger::attempts::Attempts;
 use crate::ledger::command::{News, Telling};
 use crate::ledger::reference;
+use crate::object::ObjectKey;
 use crate::schedule::Schedule;
-use crate::secret::JobKey;
 
 /// One cron job.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Cron {
     /// The object.
     pub object: AdvancedCronJob,
     /// Where it is.
-    pub key: JobKey,
+    pub key: ObjectKey,
     /// Its schedule, or why it has none.
     pub schedule: Result<Schedule, Trouble>,
     /// Whether a run is being made.
@@ -44,7 +44,7 @@ impl Cron {
     /// Reads a cron job.
     pub fn new(object: AdvancedCronJob) -> Self {
         Self {
-            key: JobKey::of(&object.metadata),
+            key: ObjectKey::of(&object.metadata),
             schedule: timetable::read(&object.spec),
             object,
             is_creating: false,

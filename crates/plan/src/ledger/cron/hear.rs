@@ -8,14 +8,14 @@ use super::entry::Cron;
 use super::{Crons, Home, RunKey};
 use crate::advanced_cron_job::child::Child;
 use crate::ledger::hear::is_newer;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 impl Crons {
     /// An AdvancedCronJob is like this.
     pub fn hear_cron(&mut self, mut object: AdvancedCronJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(Arc::<str>::from) else { return };
-        let key = JobKey::of(&object.metadata);
+        let key = ObjectKey::of(&object.metadata);
         if let Some(other) = self.uids.get(&key).filter(|other| **other != uid) {
             if is_newer(version(&self.entries[other].object), version(&object)) {
                 return;
@@ -34,7 +34,7 @@ impl Crons {
     }
 
     /// An AdvancedCronJob is gone. With a UID, only if it is still that one.
-    pub fn lose_cron(&mut self, key: &JobKey, uid: Option<&str>) {
+    pub fn lose_cron(&mut self, key: &ObjectKey, uid: Option<&str>) {
         let held = self.uids.get(key).filter(|held| uid.is_none_or(|uid| *uid == ***held)).cloned();
         if let Some(held) = held {
             self.uids.remove(key);

@@ -9,13 +9,13 @@ use prewarm_api::names::event::RUN_REPLACED;
 use super::{Crons, RunKey};
 use crate::advanced_cron_job::child::Child;
 use crate::ledger::command::{News, Outcome};
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 impl Crons {
     /// An AdvancedCronJob's status was written, or not.
     pub fn cron_outcome(
         &mut self,
-        key: &JobKey,
+        key: &ObjectKey,
         uid: &Arc<str>,
         outcome: Outcome<AdvancedCronJob>,
         now: Timestamp,

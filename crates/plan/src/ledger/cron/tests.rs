@@ -11,7 +11,7 @@ use crate::advanced_cron_job::runs::{Fate, Runs};
 use crate::ledger::cron::RunKey;
 use crate::ledger::size::JobStates;
 use crate::ledger::{Command, Ledger, Outcome, Settings, Write};
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 fn at(second: i64) -> Timestamp {
     let midnight: Timestamp = "2026-11-17T00:00:00Z".parse().unwrap();
@@ -119,7 +119,7 @@ fn runs_wake_their_cron_job_also_when_they_are_deleted() {
     ledger.crons.hear_cron(cron("hourly", &json!({"spec": {"concurrencyPolicy": "Forbid"}})));
     settle(&mut ledger, 3600);
     assert_eq!(settle(&mut ledger, 7200), ["status of hourly"], "it waits");
-    let key = JobKey { namespace: "default".to_owned(), name: "hourly-1794877200".to_owned() };
+    let key = ObjectKey { namespace: "default".to_owned(), name: "hourly-1794877200".to_owned() };
     ledger.lose_list(&key, Some("hourly-1794877200"));
     assert!(ledger.has_news());
     assert_eq!(

@@ -11,7 +11,7 @@ use crate::advanced_cron_job::{Decision, Observed, decide, run};
 use crate::ledger::command::{Command, Write};
 use crate::ledger::turn::{guarded, replace_status};
 use crate::node_image::earliest;
-use crate::secret::JobKey;
+use crate::object::ObjectKey;
 
 impl Crons {
     /// Looks at every cron job that has changed or is due, and decides what to do.
@@ -57,7 +57,7 @@ impl Cron {
         self.replaced.extend(decision.replace.iter().map(|(_, run)| run.clone()));
         for (name, run) in decision.replace.iter().chain(&decision.prune) {
             if self.deleting.insert(run.clone()) {
-                let key = JobKey { namespace: self.key.namespace.clone(), name: name.to_string() };
+                let key = ObjectKey { namespace: self.key.namespace.clone(), name: name.to_string() };
                 let key = RunKey::new(kind, key);
                 commands.push(Command::DeleteRun { cron: uid.clone(), key, uid: run.clone() });
             }
@@ -65,7 +65,7 @@ impl Cron {
         if let Some(at) = decision.create {
             self.is_creating = true;
             let name = run::name(&self.object, at);
-            let key = RunKey::new(kind, JobKey { namespace: self.key.namespace.clone(), name });
+            let key = RunKey::new(kind, ObjectKey { namespace: self.key.namespace.clone(), name });
             let run = Box::new(run::make(&self.object, kind, at));
             commands.push(Command::CreateRun { cron: uid.clone(), key, run });
         }

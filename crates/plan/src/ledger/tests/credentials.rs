@@ -3,7 +3,8 @@
 use prewarm_api::kruise::FailureClass;
 
 use super::*;
-use crate::secret::{Content, Copy, SourceKey};
+use crate::object::SourceKey;
+use crate::secret::{Content, Copy};
 use crate::support::build::{CONFIG, NAMESPACE};
 
 fn source() -> SourceKey {

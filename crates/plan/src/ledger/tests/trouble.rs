@@ -138,7 +138,7 @@ fn a_refused_secret_is_not_attached_again_and_again() {
     let mut world = World::of(&["n1"]);
     let private = json!({"pullSecrets": ["regcred"], "completionPolicy": {"type": "Never"}});
     world.create(job("a", &private)).settle();
-    let source = crate::secret::SourceKey { namespace: "team".to_owned(), name: "regcred".to_owned() };
+    let source = crate::object::SourceKey { namespace: "team".to_owned(), name: "regcred".to_owned() };
     world.store.sources.insert(source, 1);
     world.now = at(6);
     let mut refusals = 0;

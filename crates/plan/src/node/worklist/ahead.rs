@@ -9,7 +9,7 @@ use super::end::succeed;
 use super::outcome::{Conditions, Ending, Found, LookAhead, ending};
 use crate::node::Moment;
 use crate::node::entry::{Look, Stage};
-use crate::node::task::Key;
+use crate::object::ImageKey;
 
 /// So many images are looked for at a time. The runtime answers within milliseconds, and meanwhile it pulls.
 pub const MAX_LOOKS: usize = 16;
@@ -38,7 +38,7 @@ impl Worklist {
     }
 
     /// Notes what a look ahead found. What it does not answer is asked again. Returns the tasks that ended with it.
-    pub fn looked(&mut self, number: u64, mut found: BTreeMap<Key, Found>, now: Moment) -> Vec<Ending> {
+    pub fn looked(&mut self, number: u64, mut found: BTreeMap<ImageKey, Found>, now: Moment) -> Vec<Ending> {
         let mut endings = Vec::new();
         if !self.is_looking || number != self.looks {
             return endings;

@@ -9,8 +9,9 @@ use super::Worklist;
 use super::outcome::{Ending, Failure, Outcome, ending};
 use crate::node::attempt::{Next, Reason};
 use crate::node::entry::{Bytes, Entry, Stage, whole_seconds};
-use crate::node::task::{Key, Task};
+use crate::node::task::Task;
 use crate::node::{Moment, backoff, message};
+use crate::object::ImageKey;
 
 /// After its second loss within a run, an image is left alone for this long, then twice as long, and so on: somebody
 /// needs the room more.
@@ -67,14 +68,14 @@ impl Worklist {
     }
 
     /// What should be on the node: the images of all tasks that ended well.
-    pub fn warmed(&self) -> impl Iterator<Item = (&Key, &ImageRef)> {
+    pub fn warmed(&self) -> impl Iterator<Item = (&ImageKey, &ImageRef)> {
         let ended_well = |entry: &&Entry| entry.stage == Stage::Finished && entry.is_success;
         self.entries.values().filter(ended_well).map(|entry| (&entry.task.key, &entry.task.reference))
     }
 
     /// Notes which of the warmed images are gone from the node. Entries by hand are pulled again; of the others the
     /// loss is reported and the controller decides. Returns whether anything changed.
-    pub fn noted(&mut self, key: &Key, is_present: bool, now: Moment) -> bool {
+    pub fn noted(&mut self, key: &ImageKey, is_present: bool, now: Moment) -> bool {
         let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.phase() == PullPhase::Succeeded)
         else {
             return false;
@@ -99,7 +100,7 @@ impl Worklist {
     }
 
     /// Notes what credentials an entry of [`refused`](Self::refused) has by now. If they changed, it is tried again.
-    pub fn credentials_are(&mut self, key: &Key, fingerprint: u64) -> bool {
+    pub fn credentials_are(&mut self, key: &ImageKey, fingerprint: u64) -> bool {
         // Between question and answer the entry may have become another task.
         let Some(entry) = self.entries.get_mut(key).filter(|entry| is_refused(entry)) else { return false };
         match entry.fingerprint {

@@ -7,7 +7,8 @@ use prewarm_api::reference::ImageRef;
 
 use crate::node::Moment;
 use crate::node::entry::Entry;
-use crate::node::task::{Key, Task};
+use crate::node::task::Task;
+use crate::object::ImageKey;
 
 /// What holds for all tasks at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub struct LookAhead {
     /// Names the look in its answer.
     pub number: u64,
     /// The images.
-    pub images: Vec<(Key, ImageRef)>,
+    pub images: Vec<(ImageKey, ImageRef)>,
 }
 
 /// What a look ahead found of one image.

@@ -65,8 +65,8 @@ fn status(worklist: &Worklist, tag: &str) -> ImageTagStatus {
     worklist.states().into_iter().map(|state| state.status).find(|status| status.tag == tag).unwrap()
 }
 
-fn key(tag: &str) -> Key {
-    Key { name: "reg.example/app".to_owned(), tag: tag.to_owned() }
+fn key(tag: &str) -> ImageKey {
+    ImageKey { name: "reg.example/app".to_owned(), tag: tag.to_owned() }
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use super::super::ahead::{LOOK_LASTS, MAX_LOOKS};
 use super::*;
 
-fn present(tag: &str) -> (Key, Found) {
+fn present(tag: &str) -> (ImageKey, Found) {
     (key(tag), Found::Present { image_id: "reg.example/app@sha256:1".to_owned() })
 }
 
-fn absent(tag: &str) -> (Key, Found) {
+fn absent(tag: &str) -> (ImageKey, Found) {
     (key(tag), Found::Absent)
 }
 

@@ -1,4 +1,4 @@
-//! Keys of objects, as the annotations of a copy have them: `namespace/name`.
+//! What objects and images are found by.
 
 use std::fmt;
 
@@ -38,14 +38,23 @@ key! {
 }
 
 key! {
-    /// A job of any kind, or one of its pods.
-    JobKey
+    /// An object of any kind, in its namespace.
+    ObjectKey
 }
 
-impl JobKey {
+impl ObjectKey {
     /// The key of an object.
     pub fn of(metadata: &ObjectMeta) -> Self {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         Self { namespace: text(&metadata.namespace), name: text(&metadata.name) }
     }
+}
+
+/// The place of an entry in a NodeImage: the image's name and one of its tags (or digests).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ImageKey {
+    /// The familiar name, as the spec has it.
+    pub name: String,
+    /// Tag or digest, as the spec has it.
+    pub tag: String,
 }
