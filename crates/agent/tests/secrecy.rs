@@ -1,5 +1,5 @@
-//! Credentials appear nowhere, also when the runtime repeats them (S13). The log is read at its finest level, and it is
-//! the whole process's, so this test has a process of its own.
+//! Credentials appear nowhere, also when the runtime repeats them (reliability S13). The log is read at its finest
+//! level, and it is the whole process's, so this test has a process of its own.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 

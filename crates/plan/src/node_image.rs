@@ -1,4 +1,4 @@
-//! What is to be written to one NodeImage: all that is pending for it, in one patch (DESIGN.md 4).
+//! What is to be written to one NodeImage: all that is pending for it, in one patch (design 4).
 //!
 //! `tidy` takes away what nobody wants any more, `join` writes what jobs want, `silence` judges nodes that do not
 //! answer, `patch` turns the difference into a JSON patch.
@@ -60,7 +60,7 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Whether its results have to stay until it is over (DESIGN.md 8).
+    /// Whether its results have to stay until it is over (design 8).
     fn holds_results(&self) -> bool {
         self.is_unfinished && self.spec.completion_policy.type_ == CompletionType::Always
     }

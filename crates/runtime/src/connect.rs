@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 use crate::scrub;
 use crate::socket::SocketError;
 
-/// Where runtimes put their sockets below a run directory, in the order in which they are tried (D40).
+/// Where runtimes put their sockets below a run directory, in the order in which they are tried (kruise D40).
 const SOCKETS: [&str; 6] = [
     "containerd.sock",
     "containerd/containerd.sock",
@@ -25,7 +25,7 @@ const SOCKETS: [&str; 6] = [
     "cri-dockerd/cri-dockerd.sock",
 ];
 
-/// How long a runtime may take to answer for its file systems, and for its version (D41).
+/// How long a runtime may take to answer for its file systems, and for its version (kruise D41).
 const FILESYSTEMS_LIMIT: Duration = Duration::from_secs(10);
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 

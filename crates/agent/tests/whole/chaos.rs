@@ -1,5 +1,6 @@
-//! Random specs, faults, crashes and outages over many seeds. Whatever happens, S4, S6, S7, S10 and S11 hold, and once
-//! it is over everything ends and then nothing is written. A seed that fails is printed and can be run alone.
+//! Random specs, faults, crashes and outages over many seeds. Whatever happens, reliability S4, S6, S7, S10 and S11
+//! hold, and once it is over everything ends and then nothing is written. A seed that fails is printed and can
+//! be run alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -124,7 +125,7 @@ impl World {
         tokio::time::sleep_until(self.node.born + CALM + Duration::from_mins(1)).await;
     }
 
-    /// The promise: all that is asked ends, and then there is silence (S7, S10).
+    /// The promise: all that is asked ends, and then there is silence (reliability S7, S10).
     async fn check_the_end(&self) {
         let wanted = i32::try_from(self.asked.len()).unwrap();
         let status = self.node.settled(wanted).await;
@@ -141,7 +142,7 @@ impl World {
     }
 
     fn check_calls(&self) {
-        // S4: never more at once than allowed, and of one image only one.
+        // reliability S4: never more at once than allowed, and of one image only one.
         assert!(self.node.fake.most_at_once() <= self.node.config.parallel, "too many at once");
         for name in NAMES {
             let calls = self.node.fake.calls_of(&reference(name));
@@ -151,7 +152,7 @@ impl World {
                     "{name} was pulled twice at once"
                 );
             }
-            // S11: a killed agent may lose count of the attempt that it made last.
+            // reliability S11: a killed agent may lose count of the attempt that it made last.
             let failed = calls.iter().filter(|call| call.outcome == Outcome::Failed).count();
             let rounds = self.rounds.get(name).map_or(0, |round| usize::try_from(*round).unwrap() + 1);
             assert!(
@@ -180,7 +181,7 @@ async fn observe(api: kube::Api<prewarm_api::kruise::NodeImage>, seen: Arc<Mutex
     }
 }
 
-/// S6: within a version a task only goes forward, its end stays as it is, and no older version comes back.
+/// reliability S6: within a version a task only goes forward, its end stays as it is, and no older version comes back.
 fn check_monotone(seen: &[NodeImageStatus]) {
     let mut last: BTreeMap<String, ImageTagStatus> = BTreeMap::new();
     let mut phases = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Credentials from Secrets (D31, D32, T133; W29, W32). D7, D34 and T135 are turned round: each attempt reads them anew.
+//! Credentials from Secrets (kruise D31, D32, T133, W29, W32). kruise D7, D34 and T135 are turned round: each
+//! attempt reads them anew.
 
 use prewarm_api::kruise::{FailureClass, PullPhase};
 use prewarm_runtime::fake::Call;
@@ -46,7 +47,7 @@ async fn the_credential_of_the_longest_path_is_tried_first_and_the_others_in_tur
 
 #[tokio::test(start_paused = true)]
 async fn nobodys_credential_is_tried_last_so_a_stale_secret_keeps_no_public_image_away() {
-    // W32. The fake refuses whoever shows another account, so the first call is answered by script.
+    // kruise W32. The fake refuses whoever shows another account, so the first call is answered by script.
     let mut node = Node::new();
     node.fake.image(APP).fails(1, prewarm_runtime::Code::Unknown, "unauthorized: authentication required");
     node.ask(json!({ NAME: with_secrets(image(&["1"]), &["stale"]) })).await;
@@ -107,7 +108,7 @@ async fn a_malformed_secret_is_named_and_hides_no_good_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_that_is_corrected_between_two_attempts_is_used_by_the_next() {
-    // T135 turned round: the daemon of old kept a Secret for ten minutes, and a worker for ever.
+    // kruise T135 turned round: the daemon of old kept a Secret for ten minutes, and a worker for ever.
     let mut node = private(&["rotated"]).await;
     node.secret("rotated", &docker_config("reg.example", "robot", "hunter2-old")).await;
     node.start();
@@ -160,7 +161,7 @@ async fn for_the_task_of_a_job_the_controller_decides_about_late_secrets() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_secret_is_not_asked_for_again_and_again() {
-    // W29: the daemon of old read missing Secrets with every poll, for ever.
+    // kruise W29: the daemon of old read missing Secrets with every poll, for ever.
     let mut node = private(&["absent"]).await;
     let entry = owned(tag("1"), "job");
     node.change(json!({ NAME: with(image_of(vec![entry]), &json!({})) })).await;

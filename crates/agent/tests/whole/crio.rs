@@ -23,7 +23,7 @@ async fn asked(takes: u64) -> Node {
 
 #[tokio::test(start_paused = true)]
 async fn progress_is_nothing_and_then_everything() {
-    // D25.
+    // kruise D25.
     let mut node = asked(60).await;
     node.start();
     node.fake.started(APP).await;

@@ -1,5 +1,5 @@
-//! The disk guard (W45, S12): no pull starts without room, a running one stops when it is gone, and how much is free
-//! rides along with reports.
+//! The disk guard (kruise W45, reliability S12): no pull starts without room, a running one stops when it is gone,
+//! and how much is free rides along with reports.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What people are told (D24; W27, W43).
+//! What people are told (kruise D24, W27, W43).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn a_failed_attempt_that_is_repeated_is_told_to_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_failures_become_a_handful_of_events() {
-    // W43.
+    // kruise W43.
     let mut node = Node::new();
     node.config.parallel = 100;
     let mut images = Map::new();

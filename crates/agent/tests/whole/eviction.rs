@@ -1,4 +1,4 @@
-//! Images that were warmed and then removed from the node (W13).
+//! Images that were warmed and then removed from the node (kruise W13).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The NodeImage comes, ends and is made anew (D2, D5; S7, S8).
+//! The NodeImage comes, ends and is made anew (kruise D2, D5; reliability S7, S8).
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn a_node_image_of_the_same_name_is_another_life() {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_for_the_old_object_keeps_nothing_from_the_new_one() {
-    // S8: the first report is under way for five seconds, and meanwhile the NodeImage is made anew.
+    // reliability S8: the first report is under way for five seconds, and meanwhile the NodeImage is made anew.
     let mut node = slow();
     let late = ScriptedFault::at(1, Action::Latency(Duration::from_secs(5)));
     node.faults = Faults::scripted(vec![late.of(Filter::verb(Verb::Patch).of("nodeimages/status"))]);

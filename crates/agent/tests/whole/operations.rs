@@ -1,4 +1,4 @@
-//! What an operator sees of a running agent: readiness and metrics (D50, T137; W46).
+//! What an operator sees of a running agent: readiness and metrics (kruise D50, T137, W46).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! The API server is away, slow, forgetful or wrong about what happened; pulls go on and the latest state is told when
-//! it is back (D1, D3 in our form; S6, S8).
+//! it is back (kruise D1, D3 in our form; reliability S6, S8).
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Many tasks: places, turns, withdrawals and cancellations (D8, D9, T130–T132; W27, W45; S4, S7).
+//! Many tasks: places, turns, withdrawals and cancellations (kruise D8, D9, T130–T132, W27, W45; reliability
+//! S4, S7).
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ fn spec(names: &[&str]) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn two_pulls_run_at_once_and_the_third_says_that_it_waits() {
-    // T131.
+    // kruise T131.
     let mut node = with_images(&["a", "b", "c"], 10);
     node.ask(spec(&["a", "b", "c"])).await;
     node.start();
@@ -78,7 +79,7 @@ async fn the_runtime_is_asked_for_an_image_once_before_and_once_after_its_pull()
 
 #[tokio::test(start_paused = true)]
 async fn one_reference_is_pulled_once_however_many_tasks_want_it() {
-    // S4.
+    // reliability S4.
     let mut node = with_images(&[], 0);
     node.fake.image("docker.io/library/nginx:1").takes(Duration::from_secs(5));
     node.config.parallel = 4;
@@ -110,7 +111,7 @@ async fn a_small_job_does_not_wait_behind_a_large_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_task_that_is_withdrawn_never_starts() {
-    // T130, S7.
+    // kruise T130, reliability S7.
     let mut node = with_images(&["a", "b", "c"], 10);
     node.ask(spec(&["a", "b", "c"])).await;
     node.start();
@@ -123,7 +124,7 @@ async fn a_waiting_task_that_is_withdrawn_never_starts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_running_task_that_is_withdrawn_is_cancelled_and_nobody_hears_of_a_failure() {
-    // D9, W27.
+    // kruise D9, W27.
     let mut node = with_images(&["a", "b", "c"], 100);
     node.config.parallel = 1;
     node.ask(spec(&["a", "b"])).await;
@@ -164,7 +165,7 @@ async fn a_new_version_of_a_running_task_cancels_it_and_starts_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_between_attempts_is_interrupted_by_a_withdrawal() {
-    // D9: in the daemon of old, a sleep could not be interrupted.
+    // kruise D9: in the daemon of old, a sleep could not be interrupted.
     let mut node = with_images(&["a"], 0);
     node.fake.image("reg.example/a:1").fails(3, prewarm_runtime::Code::Unknown, "connection refused");
     node.ask(spec(&["a"])).await;
@@ -183,7 +184,7 @@ async fn a_pause_between_attempts_is_interrupted_by_a_withdrawal() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_added_starts_beside_what_runs() {
-    // T130.
+    // kruise T130.
     let mut node = with_images(&["a", "b"], 10);
     node.ask(spec(&["a"])).await;
     node.start();

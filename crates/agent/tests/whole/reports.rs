@@ -1,4 +1,5 @@
-//! What is reported, when, and how often (D4 turned round: pushed, not polled; D12–D14; W14, W15, W50; S10).
+//! What is reported, when, and how often (kruise D4 turned round: pushed, not polled; kruise D12–D14,
+//! W14, W15, W50; reliability S10).
 
 use std::time::Duration;
 
@@ -46,13 +47,13 @@ async fn the_status_has_exactly_the_fields_of_old_and_ours_beside_them() {
         ..NodeImageStatus::default()
     };
     assert_eq!(status, wanted);
-    // D24: name and the id that the runtime gives.
+    // kruise D24: name and the id that the runtime gives.
     assert!(ids.iter().all(|id| id.as_ref().unwrap().starts_with("reg.example/app@sha256:")), "{ids:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_report_and_the_last_one_leave_at_once() {
-    // W14, W15: the daemon of old polled every three to five seconds.
+    // kruise W14, W15: the daemon of old polled every three to five seconds.
     let mut node = Node::new();
     node.fake.image(APP).takes(Duration::from_secs(100));
     node.ask(json!({ NAME: image(&["1"]) })).await;
@@ -89,7 +90,7 @@ async fn an_idle_day_passes_without_a_write() {
     let (writes, pulls) = (node.faults.writes(), node.fake.calls().len());
     pass(24.0 * 3600.0).await;
     assert_eq!((node.faults.writes(), node.fake.calls().len()), (writes, pulls));
-    // S10: the runtime is asked for its images once a minute and for nothing else.
+    // reliability S10: the runtime is asked for its images once a minute and for nothing else.
     let listings = node.fake.requests("ListImages");
     assert!((1400..=1450).contains(&listings), "{listings}");
     assert!(node.fake.requests("ImageStatus") < 20);
@@ -97,7 +98,7 @@ async fn an_idle_day_passes_without_a_write() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_pass_is_told_once_it_has_ended_and_stays_as_it_is() {
-    // W50, R20.
+    // kruise W50, R20.
     let mut node = Node::new();
     node.fake.image(APP).takes(Duration::from_secs(30));
     let failing = policy(tag("absent"), &json!({ "backoffLimit": 0 }));

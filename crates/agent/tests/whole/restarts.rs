@@ -1,4 +1,4 @@
-//! The agent is killed or asked to stop, and another one goes on (D6; S6, S11).
+//! The agent is killed or asked to stop, and another one goes on (kruise D6; reliability S6, S11).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn check_against(reported: &mut BTreeMap<&'static str, (bool, i32, usize)>
 
 #[tokio::test(start_paused = true)]
 async fn attempts_are_bounded_across_restarts() {
-    // S11.
+    // reliability S11.
     let mut node = Node::new();
     node.fake.image(APP).fails(100, Code::Unknown, "connection refused");
     let entry = policy(tag("1"), &json!({ "backoffLimit": 5 }));

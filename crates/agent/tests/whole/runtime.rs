@@ -1,4 +1,5 @@
-//! The runtime comes, goes, hangs and comes back; none of that is anybody's failure (D41 turned round, T136, T137).
+//! The runtime comes, goes, hangs and comes back; none of that is anybody's failure (kruise D41 turned round,
+//! kruise T136, T137).
 
 use std::time::Duration;
 
@@ -120,7 +121,7 @@ async fn containerd_tells_how_far_a_pull_is_and_the_last_percent_is_for_unpackin
 
 #[tokio::test]
 async fn a_runtime_is_found_by_its_socket_when_it_appears() {
-    // T136, in real time because the socket is real.
+    // kruise T136, in real time because the socket is real.
     let directory = tempfile::tempdir().unwrap();
     let fake = Fake::new();
     fake.image(APP);

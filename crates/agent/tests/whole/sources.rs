@@ -1,4 +1,4 @@
-//! Credentials from other places (D33), and places that may not be read (S2).
+//! Credentials from other places (kruise D33), and places that may not be read (kruise S4).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! One task: which image is asked for and how, and what its version and policy mean (D6, D22, D30, R53; W2, W28, W33,
-//! W34, T133, T134).
+//! One task: which image is asked for and how, and what its version and policy mean (kruise D6, D22, D30, R53, W2,
+//! W28, W33, W34, T133, T134).
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ async fn an_image_that_is_there_is_not_pulled_and_only_it_is_asked_for() {
     let status = node.settled(1).await;
     assert_eq!(status.succeeded, 1);
     assert!(node.fake.calls().is_empty());
-    // W34: the daemon of old listed every image of the node, twice for each attempt.
+    // kruise W34: the daemon of old listed every image of the node, twice for each attempt.
     assert_eq!(node.fake.requests("ImageStatus"), 1);
 }
 
@@ -66,7 +66,7 @@ async fn always_asks_the_registry_and_finds_what_was_pushed_there_meanwhile() {
 
 #[tokio::test(start_paused = true)]
 async fn an_entry_without_a_policy_pulls_only_what_is_absent() {
-    // W33: an empty imagePullPolicy of an entry by hand meant Always.
+    // kruise W33: an empty imagePullPolicy of an entry by hand meant Always.
     let mut node = Node::new();
     node.fake.image(APP).present();
     node.fake.image("reg.example/app:2");
@@ -81,7 +81,7 @@ async fn an_entry_without_a_policy_pulls_only_what_is_absent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_digest_is_asked_for_behind_an_at_sign() {
-    // W2: joined with a colon, no digest could ever be pulled.
+    // kruise W2: joined with a colon, no digest could ever be pulled.
     let mut node = Node::new();
     let digest = node.fake.image(APP).with_index().digest();
     node.ask(json!({ "reg.example/app": image(&[&digest]) })).await;
@@ -102,7 +102,7 @@ async fn a_digest_that_is_there_is_recognised() {
 
 #[tokio::test(start_paused = true)]
 async fn short_names_mean_the_library_of_docker_hub() {
-    // T134.
+    // kruise T134.
     let mut node = Node::new();
     node.fake.image("docker.io/library/nginx:latest").present();
     node.fake.image("docker.io/test/nginx:1.0");
@@ -118,7 +118,7 @@ async fn short_names_mean_the_library_of_docker_hub() {
 
 #[tokio::test(start_paused = true)]
 async fn the_runtime_hears_who_pulls_and_the_jobs_labels_and_annotations() {
-    // D30. W28: the marker went into a map that several pulls shared.
+    // kruise D30. kruise W28: the marker went into a map that several pulls shared.
     let mut node = Node::new();
     node.fake.image(APP);
     node.fake.image("reg.example/app:2");
@@ -141,7 +141,7 @@ async fn the_runtime_hears_who_pulls_and_the_jobs_labels_and_annotations() {
 
 #[tokio::test(start_paused = true)]
 async fn one_image_under_two_names_is_there_under_both() {
-    // S5: Succeeded means that the runtime has the image under the name that pods use.
+    // reliability S5: Succeeded means that the runtime has the image under the name that pods use.
     let mut node = Node::new();
     let other = node.fake.image("reg.example/other:1").takes(Duration::from_secs(1));
     node.fake.image(APP).same_as(&other);

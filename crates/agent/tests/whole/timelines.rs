@@ -1,5 +1,5 @@
-//! Attempts, pauses and limits to the second (D20–D23; W18). Times are of the test's clock, so they are exact but for
-//! the jitter of pauses, which takes away at most half of each.
+//! Attempts, pauses and limits to the second (kruise D20–D23, W18). Times are of the test's clock, so they are exact
+//! but for the jitter of pauses, which takes away at most half of each.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn pauses_double_from_one_second_and_jitter_takes_away_at_most_half() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_failure_is_reported_without_a_pause() {
-    // W18: the daemon of old slept another eight seconds first.
+    // kruise W18: the daemon of old slept another eight seconds first.
     let mut node = asked(&json!({ "backoffLimit": 3 })).await;
     node.fake.image(APP).fails(4, Code::Unknown, "dial tcp 10.0.0.9:443: connect: connection refused");
     node.start();
@@ -101,7 +101,7 @@ async fn without_a_timeout_an_attempt_has_ten_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_cuts_the_attempt_that_crosses_it() {
-    // D21: counted from the start of the work, and the text that clients look for.
+    // kruise D21: counted from the start of the work, and the text that clients look for.
     let mut node =
         asked(&json!({ "backoffLimit": 9, "timeoutSeconds": 30, "activeDeadlineSeconds": 45 })).await;
     node.fake.image(APP).hangs();

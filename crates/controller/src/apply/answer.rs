@@ -1,4 +1,4 @@
-//! What the API server's answer to a write means (DESIGN.md 4).
+//! What the API server's answer to a write means (design 4).
 
 use kube::core::Status;
 use prewarm_plan::ledger::Outcome;

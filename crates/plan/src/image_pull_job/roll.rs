@@ -10,7 +10,7 @@ use super::queue::Queue;
 use super::standing::{Need, Stage, Standing};
 use crate::stamp::after;
 
-/// A granted node that has not answered for so long holds no place any more (DESIGN.md 7). One second more than the
+/// A granted node that has not answered for so long holds no place any more (design 7). One second more than the
 /// thirty promised, because times in an object have no fractions.
 pub const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(31);
 
@@ -171,7 +171,7 @@ impl Roll {
     }
 
     /// How many places are taken at this time: nodes that are being told, nodes that have answered and are not done, and
-    /// nodes that may still answer (DESIGN.md 7).
+    /// nodes that may still answer (design 7).
     pub fn taken(&mut self, now: Timestamp) -> usize {
         while let Some((since, _)) = self.young.first()
             && after(*since, ACKNOWLEDGE_WITHIN) <= now

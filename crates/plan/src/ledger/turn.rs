@@ -273,7 +273,7 @@ impl Ledger {
         }
     }
 
-    /// Pulls that had to wait were decided on an older view, and limits are counted on a fresh one (DESIGN.md 6). Returns
+    /// Pulls that had to wait were decided on an older view, and limits are counted on a fresh one (design 6). Returns
     /// whether there were any.
     fn drop_stale_pulls(&mut self, name: &Arc<str>, now: Timestamp) -> bool {
         let node = self.nodes.get_mut(name).filter(|node| !node.attempts.is_blocked(now));

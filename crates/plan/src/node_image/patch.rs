@@ -1,5 +1,5 @@
 //! From a difference to a JSON patch. It is guarded by tests on UID and generation, so that it collides with other
-//! writers of the spec but never with an agent's report (DESIGN.md 4).
+//! writers of the spec but never with an agent's report (design 4).
 
 use serde_json::{Map, Value, json};
 

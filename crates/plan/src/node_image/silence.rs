@@ -1,5 +1,5 @@
 //! Verdicts on nodes that do not answer (kruise R16–R19). They never replace a report, and an agent's later result for
-//! the same version replaces them (DESIGN.md 3).
+//! the same version replaces them (design 3).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

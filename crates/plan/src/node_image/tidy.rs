@@ -60,7 +60,7 @@ enum Expiry {
     Never,
 }
 
-/// A result expires when its time has passed and no job that ends still counts it (kruise R13, DESIGN.md 8).
+/// A result expires when its time has passed and no job that ends still counts it (kruise R13, design 8).
 fn expiry(observed: &Observed, tag: &TagRecord) -> Expiry {
     let Some(completed_at) = tag.current().and_then(|status| status.completed_at) else {
         return Expiry::Never;

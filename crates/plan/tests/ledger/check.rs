@@ -125,7 +125,7 @@ impl Check {
         assert!(*grants <= reasons, "{place:?} was granted to {name} {grants} times for {reasons} reasons");
     }
 
-    /// DESIGN.md 7: acknowledged unfinished grants plus grants younger than 30 s do not exceed parallelism.
+    /// design 7: acknowledged unfinished grants plus grants younger than 30 s do not exceed parallelism.
     fn check_places(&self, job: &str, store: &Store, now: Timestamp) {
         let Some(object) = store.jobs.values().find(|object| uid(object) == job) else { return };
         let Ok(image) = ImageRef::parse(&object.spec.image) else { return };

@@ -19,7 +19,7 @@ async fn every_node_runs_the_pod_once() {
     assert_eq!(reasons(&cluster, "sweep").await, ["JobComplete"]);
 }
 
-/// T114; that they are made in batches is shown on the ledger.
+/// kruise T114; that they are made in batches is shown on the ledger.
 #[tokio::test(start_paused = true)]
 async fn ten_nodes_get_ten_pods_with_one_request_each() {
     let (cluster, _player) = cluster(10).await;
@@ -29,7 +29,7 @@ async fn ten_nodes_get_ten_pods_with_one_request_each() {
     assert_eq!(posts, 10);
 }
 
-/// T115, T117.
+/// kruise T115, T117.
 #[tokio::test(start_paused = true)]
 async fn a_failure_ends_the_job_and_its_other_pods() {
     let (cluster, player) = cluster(4).await;
@@ -50,7 +50,7 @@ async fn a_failure_ends_the_job_and_its_other_pods() {
     assert!(player.pods_by_node().values().all(|pods| *pods == 1), "no pod was made again");
 }
 
-/// T116.
+/// kruise T116.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_continues_ends_with_its_failures_counted() {
     let (cluster, player) = cluster(4).await;
@@ -60,7 +60,7 @@ async fn a_job_that_continues_ends_with_its_failures_counted() {
     assert_eq!(counters(&job), [4, 0, 3, 1]);
 }
 
-/// W26: such a pod counted as failed and kept the job from its end.
+/// kruise W26: such a pod counted as failed and kept the job from its end.
 #[tokio::test(start_paused = true)]
 async fn a_pod_over_its_restart_limit_does_not_block_the_end() {
     let (cluster, player) = cluster(2).await;
@@ -74,7 +74,7 @@ async fn a_pod_over_its_restart_limit_does_not_block_the_end() {
     assert_eq!(pods(&cluster).await.len(), 1, "what would go on for ever is gone");
 }
 
-/// T120, and W26: a controller that begins in between knows the deadline from the status.
+/// kruise T120, and W26: a controller that begins in between knows the deadline from the status.
 #[tokio::test(start_paused = true)]
 async fn the_deadline_holds_over_a_restart_of_the_controller() {
     let (mut cluster, player) = cluster(2).await;
@@ -93,7 +93,7 @@ async fn the_deadline_holds_over_a_restart_of_the_controller() {
     assert_eq!(pods(&cluster).await.len(), 1);
 }
 
-/// T16, R111.
+/// kruise T16, R111.
 #[tokio::test(start_paused = true)]
 async fn a_job_goes_by_its_ttl() {
     let (cluster, _player) = cluster(1).await;

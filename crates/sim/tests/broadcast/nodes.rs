@@ -16,7 +16,7 @@ async fn a_node_that_joins_gets_its_pod_at_once() {
     counts(&cluster, "sweep", [2, 0, 2, 0]).await;
 }
 
-/// R115.
+/// kruise R115.
 #[tokio::test(start_paused = true)]
 async fn pods_leave_a_node_that_does_not_fit_any_more() {
     let (cluster, player) = cluster(2).await;
@@ -55,7 +55,7 @@ async fn a_node_that_is_deleted_takes_its_pod_along() {
     assert_eq!(pods(&cluster).await.len(), 1);
 }
 
-/// T113, R114.
+/// kruise T113, R114.
 #[tokio::test(start_paused = true)]
 async fn only_nodes_that_fit_are_desired() {
     let (cluster, _player) = cluster(3).await;

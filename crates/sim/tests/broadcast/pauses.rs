@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{SECOND, cluster, counters, counts, edit, reaches, reasons};
 
-/// T119, R116.
+/// kruise T119, R116.
 #[tokio::test(start_paused = true)]
 async fn a_paused_job_lets_its_pods_run_and_makes_none() {
     let (cluster, player) = cluster(4).await;
@@ -23,7 +23,7 @@ async fn a_paused_job_lets_its_pods_run_and_makes_none() {
     assert_eq!(reasons(&cluster, "sweep").await, ["Continue", "JobComplete"]);
 }
 
-/// T118, R117, W26: the pause is in the spec, and whoever resumes is not paused again for the same failure.
+/// kruise T118, R117, W26: the pause is in the spec, and whoever resumes is not paused again for the same failure.
 #[tokio::test(start_paused = true)]
 async fn a_failure_pauses_the_job_until_it_is_resumed() {
     let (cluster, player) = cluster(4).await;

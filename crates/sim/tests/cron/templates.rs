@@ -35,7 +35,7 @@ async fn a_cron_job_makes_jobs() {
             (Some("Job"), job.name.as_deref())
         );
         end_job(&cluster, job.name.as_deref().unwrap(), "Complete").await;
-        // W21: a Job that ends wakes its cron job.
+        // kruise W21: a Job that ends wakes its cron job.
         let ended = |cron: &_| condition(cron, "LastRunSucceeded").1 == "Complete";
         let cron = cluster.cron_within(5, "nightly", ended).await;
         assert_eq!(status(&cron).active, None, "{version}");

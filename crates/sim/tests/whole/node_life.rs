@@ -261,7 +261,7 @@ async fn a_result_stays_until_its_time_has_passed_after_the_job_is_over() {
     untold_within(&cluster, 15, "node-1", IMAGE).await;
 }
 
-/// DESIGN.md 8, kruise W1: T30 as it is here.
+/// design 8, kruise W1: T30 as it is here.
 #[tokio::test(start_paused = true)]
 async fn a_result_outlives_its_time_while_a_job_that_ends_still_counts_it() {
     let cluster = silent_cluster(&["node-1", "node-2"]).await;

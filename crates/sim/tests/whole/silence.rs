@@ -133,7 +133,7 @@ async fn a_verdict_never_replaces_a_report() {
     assert_eq!(tag_status(&cluster, "node-1", IMAGE).await, reported);
 }
 
-/// DESIGN.md 7, kruise W6.
+/// design 7, kruise W6.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_never_answers_holds_its_place_for_thirty_seconds() {
     let mut cluster = cluster(1, &[IMAGE]).await;

@@ -1,4 +1,4 @@
-//! The roll: counts by difference, and places (DESIGN.md 7).
+//! The roll: counts by difference, and places (design 7).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Whom a job grants (kruise R49–R51, W6; DESIGN.md 7).
+//! Whom a job grants (kruise R49–R51, W6; design 7).
 
 use super::*;
 

@@ -118,7 +118,7 @@ fn a_node_is_told_from_the_decision_on() {
     assert_eq!(stage(&node), Stage::Granted(at(5)));
 }
 
-/// DESIGN.md 4
+/// design 4
 #[test]
 fn an_entry_that_is_not_taken_has_failed() {
     let mut node = node(&[]);

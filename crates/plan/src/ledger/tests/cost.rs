@@ -1,4 +1,4 @@
-//! What turns cost: passes, looks at nodes, and writes (kruise W38, W40; DESIGN.md 4, 5).
+//! What turns cost: passes, looks at nodes, and writes (kruise W38, W40; design 4, 5).
 
 use prewarm_api::names::DELETION_PROTECTION_FINALIZER;
 
@@ -48,7 +48,7 @@ fn a_report_costs_the_same_with_a_hundred_nodes_and_with_ten_thousand() {
     assert_eq!(cost_of_a_report(10_000), [1, 1, 1]);
 }
 
-/// kruise W39, W40, DESIGN.md 4
+/// kruise W39, W40, design 4
 #[test]
 fn fifty_images_for_a_node_are_one_write() {
     let mut world = World::of(&["n1"]);

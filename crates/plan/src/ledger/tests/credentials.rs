@@ -91,7 +91,7 @@ fn a_node_that_did_not_fail_for_lack_of_it_gets_the_secret_without_another_pull(
     }
 }
 
-/// DESIGN.md 7
+/// design 7
 #[test]
 fn retries_keep_to_parallelism() {
     let mut world = World::of(&["n1", "n2"]);

@@ -67,7 +67,7 @@ fn an_image_that_is_lost_seldom_is_pulled_again_at_once() {
     }
 }
 
-/// DESIGN.md 7
+/// design 7
 #[test]
 fn lost_images_come_back_within_parallelism() {
     let mut world = World::of(&["n1", "n2"]);

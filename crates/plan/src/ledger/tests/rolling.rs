@@ -1,4 +1,4 @@
-//! How many nodes pull at once, and in which order (kruise R42, R50, R51, R55; DESIGN.md 7).
+//! How many nodes pull at once, and in which order (kruise R42, R50, R51, R55; design 7).
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn a_paused_job_does_not_send_what_could_not_be_sent_before() {
     assert!(world.granted("a").is_empty());
 }
 
-/// DESIGN.md 7, kruise W6
+/// design 7, kruise W6
 #[test]
 fn a_node_that_does_not_answer_gives_its_place_up_and_keeps_its_grant() {
     let mut world = World::of(&["n1", "n2"]);
@@ -82,7 +82,7 @@ fn a_node_that_does_not_answer_gives_its_place_up_and_keeps_its_grant() {
     assert_eq!(world.counts("a"), [2, 2, 0, 0]);
 }
 
-/// DESIGN.md 7
+/// design 7
 #[test]
 fn a_node_that_has_answered_keeps_its_place_however_long_it_takes() {
     for phase in [PullPhase::Waiting, PullPhase::Pulling] {
@@ -196,7 +196,7 @@ fn a_never_job_asks_again_once_a_day() {
     assert_eq!((tag.version, world.counts("a")), (1, [1, 1, 0, 0]));
 }
 
-/// kruise W1, DESIGN.md 8
+/// kruise W1, design 8
 #[test]
 fn a_slow_job_does_not_lose_its_early_results() {
     let mut world = World::of(&["n1", "n2"]);

@@ -1,4 +1,4 @@
-//! Nodes that do not answer, as jobs and people see them (kruise R16–R18, DESIGN.md 3).
+//! Nodes that do not answer, as jobs and people see them (kruise R16–R18, design 3).
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn a_silent_node_fails_after_ten_minutes_and_people_are_told() {
     assert_eq!(told, [(Some("ImagePullJob"), note), (Some("NodeImage"), note)]);
 }
 
-/// DESIGN.md 3
+/// design 3
 #[test]
 fn the_result_of_a_node_that_answers_late_replaces_the_verdict() {
     let mut world = World::of(&["n1"]);

@@ -1,4 +1,4 @@
-//! Writes that fail, are refused, collide, or whose answer is lost or late (kruise W5, DESIGN.md 4).
+//! Writes that fail, are refused, collide, or whose answer is lost or late (kruise W5, design 4).
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn a_grant_whose_answer_was_lost_is_one_grant() {
     assert_eq!(world.counts("a"), [2, 1, 0, 0]);
 }
 
-/// DESIGN.md 4
+/// design 4
 #[test]
 fn a_write_that_meets_another_one_is_decided_again() {
     let mut world = World::of(&["n1"]);
@@ -72,7 +72,7 @@ fn a_write_that_meets_another_one_is_decided_again() {
     assert_eq!(names, ["nginx", "redis"]);
 }
 
-/// kruise W41, DESIGN.md 4
+/// kruise W41, design 4
 #[test]
 fn a_report_in_between_does_not_disturb_a_write() {
     let mut world = World::of(&["n1"]);
@@ -86,7 +86,7 @@ fn a_report_in_between_does_not_disturb_a_write() {
     assert!(world.tag("n1", "redis:7").is_some());
 }
 
-/// DESIGN.md 4
+/// design 4
 #[test]
 fn one_refused_entry_holds_up_no_other() {
     let mut world = World::of(&["n1"]);

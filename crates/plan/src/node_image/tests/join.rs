@@ -229,7 +229,7 @@ fn a_tag_that_comes_back_as_it_expires_begins_after_its_last_round() {
     }
 }
 
-/// DESIGN.md 4
+/// design 4
 #[test]
 fn one_patch_carries_all_that_jobs_want_of_a_node() {
     let jobs = [("a", "nginx:2"), ("b", "nginx:1"), ("c", "reg.example/team/app:v1"), ("d", "nginx:1")];

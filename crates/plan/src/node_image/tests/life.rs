@@ -145,7 +145,7 @@ fn a_node_image_that_somebody_else_made_gets_its_node_as_owner() {
     assert_eq!(names, ["x", "n1"]);
 }
 
-/// DESIGN.md 4
+/// design 4
 #[test]
 fn a_patch_is_guarded_by_uid_and_generation_and_by_nothing_of_the_status() {
     let scene = Scene::on(labelled("n1", &[("pool", "gpu")]), node_image("n1", &[]));

@@ -146,7 +146,7 @@ fn a_pull_that_was_given_up_keeps_its_beginning() {
     assert_eq!(tags[0].message.as_deref(), Some(TASK_DEADLINE));
 }
 
-/// DESIGN.md 3
+/// design 3
 #[test]
 fn a_verdict_never_replaces_a_report() {
     let silent = entry("nginx:1");

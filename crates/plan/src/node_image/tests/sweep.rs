@@ -94,7 +94,7 @@ fn a_result_expires_when_nobody_counts_it() {
     }
 }
 
-/// kruise W1, DESIGN.md 8
+/// kruise W1, design 8
 #[test]
 fn a_result_stays_while_a_job_that_ends_counts_it() {
     let entry = entry("nginx:1").of(&["a", "b"]).succeeded(at(10));
