@@ -2,6 +2,7 @@
 
 mod bench;
 mod cargo;
+mod citations;
 mod claims;
 mod cross;
 mod duration;
@@ -28,7 +29,8 @@ usage: cargo xtask <task>
                        machine, and prints what failed how often; counts add up from call to call
        --only NAME     with any of these: only the suites whose name has NAME in it
   gen                  writes the generated files: definitions, the chart's roles, deploy/install.yaml
-  check                fails if a generated file is out of date, or if the tree is not as the documents claim
+  check                fails if a generated file is out of date, if the tree is not as the documents claim, or if a rule
+                       is cited that docs/spec does not have
   supply               judges the dependencies by deny.toml: licences, bans, sources, yanked crates, advisories
   bench <name>         measures the program as it is shipped, prints one JSON line per figure and fails if a bar is
                        missed; without a name it lists what there is
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         ["gen"] => generate("write"),
-        ["check"] => generate("check").and_then(|()| claims::check(root())),
+        ["check"] => check(),
         ["supply"] => supply::check(),
         ["bench"] => bench::run("", &[]),
         ["bench", name, flags @ ..] => bench::run(name, flags),
@@ -71,6 +73,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn check() -> anyhow::Result<()> {
+    generate("check")?;
+    claims::check(root())?;
+    citations::check(root())
 }
 
 /// The generated files are made by a program of their own, which knows the API types.

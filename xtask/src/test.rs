@@ -34,7 +34,7 @@ use prewarm_bed::{cgroups, enter};
 pub use options::Options;
 
 use crate::cargo::{self, cargo};
-use crate::supply;
+use crate::{citations, supply};
 use bars::Bars;
 use lane::Conditions;
 use options::Scope;
@@ -64,6 +64,7 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let is_whole = *options == Options::default();
     let report = Report::begin(if is_whole { Bars::usual() } else { Bars::default() });
     report.check("format", || cargo::run(&["fmt", "--all", "--check"]));
+    report.check("citations", || citations::check(crate::root()));
     thread::scope(|scope| {
         if options.has_supply_chain() {
             scope.spawn(|| report.check("supply chain", supply::check));
