@@ -26,7 +26,7 @@ fn times(schedule: &Schedule, from: Timestamp) -> Vec<String> {
     std::iter::successors(schedule.next(from), next).take(TIMES).map(|at| at.to_string()).collect()
 }
 
-/// Kruise R90: hostile lines, and every change of clocks in the zones that people trip over.
+/// kruise R90: hostile lines, and every change of clocks in the zones that people trip over.
 #[test]
 fn every_line_means_what_it_means_to_kubernetes() {
     let (mut compared, mut wrong) = (0, Vec::new());
@@ -46,7 +46,7 @@ fn every_line_means_what_it_means_to_kubernetes() {
     assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Kruise T100.
+/// kruise T100.
 #[test]
 fn a_schedule_is_read_in_its_zone() {
     let morning = at("2026-11-17T01:00:00Z");
@@ -94,7 +94,7 @@ fn what_was_missed_is_counted_and_the_latest_is_known() {
     assert_eq!((every.latest, every.count), (at("2026-11-17T08:00:56Z"), 8));
 }
 
-/// Kruise T109.
+/// kruise T109.
 #[test]
 fn a_zone_without_a_space_is_a_fault_and_no_panic() {
     for line in ["TZ=UTC", "CRON_TZ=", "TZ=", "TZ=Europe/Berlin", "@every", "@", "", " ", "\u{0}", "TZ=é"] {

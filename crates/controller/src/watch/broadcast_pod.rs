@@ -151,7 +151,7 @@ mod tests {
         ]}}})
     }
 
-    /// Kruise T110.
+    /// kruise T110.
     #[test]
     fn a_pod_is_on_the_node_that_it_names_or_asks_for() {
         let nodes =

@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(child.began_at, Some("2026-11-17T02:00:01Z".parse().unwrap()));
     }
 
-    /// Kruise R94: today's program names the cron job in either version.
+    /// kruise R94: today's program names the cron job in either version.
     #[test]
     fn whatever_no_cron_job_controls_is_no_run() {
         let read = |owner: Value| {
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(read(other), None);
     }
 
-    /// Kruise R95.
+    /// kruise R95.
     #[test]
     fn a_list_is_complete_when_every_image_is_everywhere() {
         let ended = |succeeded: i32, failed: Value| {

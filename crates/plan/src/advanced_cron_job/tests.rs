@@ -118,7 +118,7 @@ fn failed(images: &[&str]) -> State {
     State::Failed(Failure { message: "1 of 2 images are not on every node".to_owned(), images })
 }
 
-/// Kruise T103.
+/// kruise T103.
 #[test]
 fn a_run_that_is_due_is_made_and_written_down() {
     let mut world = World::new(&json!({"spec": {"schedule": "*/5 * * * *"}}));
@@ -132,7 +132,7 @@ fn a_run_that_is_due_is_made_and_written_down() {
     assert_eq!(world.children.len(), 1);
 }
 
-/// Kruise T101, T102.
+/// kruise T101, T102.
 #[test]
 fn the_status_says_what_is_made_from_the_start() {
     let template = json!({"imageListPullJobTemplate": null, "jobTemplate": {"spec": {}}});
@@ -146,7 +146,7 @@ fn the_status_says_what_is_made_from_the_start() {
     assert_eq!(world.status().type_, Some(TemplateKind::BroadcastJob));
 }
 
-/// Kruise T104.
+/// kruise T104.
 #[test]
 fn history_limits_hold_and_the_run_that_goes_on_is_replaced() {
     let limits = json!({"successfulJobsHistoryLimit": 2, "failedJobsHistoryLimit": 1, "startingDeadlineSeconds": 360,
@@ -169,7 +169,7 @@ fn history_limits_hold_and_the_run_that_goes_on_is_replaced() {
     assert_eq!(world.active().len(), 1);
 }
 
-/// Kruise W23: with no child left, the last time is not forgotten.
+/// kruise W23: with no child left, the last time is not forgotten.
 #[test]
 fn a_run_does_not_come_back_when_its_child_is_gone() {
     let mut world = World::new(&json!({"spec": {"successfulJobsHistoryLimit": 0}}));
@@ -182,7 +182,7 @@ fn a_run_does_not_come_back_when_its_child_is_gone() {
     assert_eq!(world.decide("02:00:00").create, Some(at("02:00:00")));
 }
 
-/// Kruise W24.
+/// kruise W24.
 #[test]
 fn after_an_outage_the_latest_run_happens_once_and_the_rest_is_counted() {
     let mut world = World::new(&json!({"spec": {"schedule": "* * * * *"}}));
@@ -202,7 +202,7 @@ fn after_an_outage_the_latest_run_happens_once_and_the_rest_is_counted() {
     assert_eq!(world.decide("04:30:31").wake_at, Some(at("04:31:00")));
 }
 
-/// Kruise R98, T14.
+/// kruise R98, T14.
 #[test]
 fn a_paused_cron_job_makes_nothing_and_then_the_latest_once() {
     let mut world = World::new(&json!({"spec": {"paused": true}}));
@@ -221,7 +221,7 @@ fn a_paused_cron_job_makes_nothing_and_then_the_latest_once() {
     assert_eq!(world.skipped(), [(SkipReason::Paused, 4)]);
 }
 
-/// Kruise R99.
+/// kruise R99.
 #[test]
 fn a_run_that_is_too_late_is_counted_and_does_not_happen() {
     let mut world = World::new(&json!({"spec": {"startingDeadlineSeconds": 600}}));
@@ -240,7 +240,7 @@ fn a_run_that_is_too_late_is_counted_and_does_not_happen() {
     assert_eq!(world.status().last_schedule_time, Some(Time(at("06:00:00"))));
 }
 
-/// Kruise R101.
+/// kruise R101.
 #[test]
 fn under_forbid_a_run_waits_for_the_one_before_and_those_between_are_skipped() {
     let mut world = World::new(&json!({"spec": {"concurrencyPolicy": "Forbid"}}));
@@ -391,7 +391,7 @@ fn a_refused_run_is_told_in_the_servers_words_and_skipped_when_the_next_is_due()
     assert_eq!(world.condition("Scheduling").1, "OnSchedule");
 }
 
-/// Kruise T106, W25: never silence.
+/// kruise T106, W25: never silence.
 #[test]
 fn a_schedule_that_cannot_run_is_a_condition_and_an_event() {
     let table = [
@@ -411,7 +411,7 @@ fn a_schedule_that_cannot_run_is_a_condition_and_an_event() {
     }
 }
 
-/// Kruise R90.
+/// kruise R90.
 #[test]
 fn what_happens_every_so_often_is_counted_from_the_last_run() {
     let mut world = World::new(&json!({"spec": {"schedule": "@every 90m", "startingDeadlineSeconds": 60}}));
@@ -434,7 +434,7 @@ fn clocks_that_are_set_back_bring_no_run_back() {
     assert_eq!((decision.create, decision.wake_at), (None, Some(at("04:00:00"))));
 }
 
-/// Kruise W44.
+/// kruise W44.
 #[test]
 fn a_settled_cron_job_is_not_written() {
     let mut world = World::new(&json!({}));

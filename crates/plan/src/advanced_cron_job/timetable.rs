@@ -65,7 +65,7 @@ mod tests {
         (reason, message)
     }
 
-    /// Kruise R91, T100: without a zone it is UTC, whatever the machine thinks.
+    /// kruise R91, T100: without a zone it is UTC, whatever the machine thinks.
     #[test]
     fn the_zone_is_that_of_the_line_or_of_the_field_or_utc() {
         let morning: Timestamp = "2026-11-17T01:00:00Z".parse().unwrap();
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(hour(json!({"schedule": "TZ=Asia/Shanghai 0 10 * * ?"})), "2026-11-17T02:00:00Z");
     }
 
-    /// Kruise T106.
+    /// kruise T106.
     #[test]
     fn what_only_a_parser_can_refuse_is_told_with_its_place() {
         assert_eq!(

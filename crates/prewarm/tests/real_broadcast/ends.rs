@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::world::{POOL, VERSIONS, World, counters};
 
-/// Kruise T15: with a tainted node that nobody runs, but that the pods tolerate.
+/// kruise T15: with a tainted node that nobody runs, but that the pods tolerate.
 pub async fn every_node_runs_the_pod_once() -> anyhow::Result<()> {
     let world = World::shared().await?;
     for version in VERSIONS {
@@ -53,7 +53,7 @@ pub async fn every_node_runs_the_pod_once() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Kruise T16, R111.
+/// kruise T16, R111.
 pub async fn a_job_goes_by_its_ttl_and_its_pods_with_it() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let kept = json!({"completionPolicy": {"type": "Always", "ttlSecondsAfterFinished": 30}});
@@ -70,7 +70,7 @@ pub async fn a_job_goes_by_its_ttl_and_its_pods_with_it() -> anyhow::Result<()> 
     .await
 }
 
-/// Kruise T115, T117.
+/// kruise T115, T117.
 pub async fn a_failed_pod_fails_the_job() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let scene = world.broadcast("v1beta1", &["exit", "1"], json!({"parallelism": 1})).await?;
@@ -82,7 +82,7 @@ pub async fn a_failed_pod_fails_the_job() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Kruise T116.
+/// kruise T116.
 pub async fn a_job_that_continues_completes_with_its_failures() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let spec = json!({"parallelism": 1, "failurePolicy": {"type": "Continue"}});
@@ -92,7 +92,7 @@ pub async fn a_job_that_continues_completes_with_its_failures() -> anyhow::Resul
     Ok(())
 }
 
-/// Kruise T118, W26.
+/// kruise T118, W26.
 pub async fn a_job_that_pauses_goes_on_when_it_is_resumed() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let spec = json!({"parallelism": 1, "failurePolicy": {"type": "Pause"}});
@@ -113,7 +113,7 @@ pub async fn a_job_that_pauses_goes_on_when_it_is_resumed() -> anyhow::Result<()
     Ok(())
 }
 
-/// Kruise T120.
+/// kruise T120.
 pub async fn a_job_over_its_deadline_fails_and_its_pods_go() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let spec = json!({"completionPolicy": {"type": "Always", "activeDeadlineSeconds": 5}});
@@ -125,7 +125,7 @@ pub async fn a_job_over_its_deadline_fails_and_its_pods_go() -> anyhow::Result<(
     Ok(())
 }
 
-/// Kruise R113, W26.
+/// kruise R113, W26.
 pub async fn a_pod_that_restarts_too_often_counts_as_failed() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let spec = json!({

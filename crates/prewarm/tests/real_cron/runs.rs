@@ -18,7 +18,7 @@ fn kind(cron: &AdvancedCronJob) -> Option<TemplateKind> {
     cron.status.as_ref().and_then(|status| status.type_)
 }
 
-/// Kruise T12.
+/// kruise T12.
 pub async fn a_cron_job_makes_jobs_that_complete() -> anyhow::Result<()> {
     let world = World::shared().await?;
     for version in VERSIONS {
@@ -38,7 +38,7 @@ pub async fn a_cron_job_makes_jobs_that_complete() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Kruise T13.
+/// kruise T13.
 pub async fn a_cron_job_makes_broadcast_jobs_that_complete() -> anyhow::Result<()> {
     let world = World::shared().await?;
     for version in VERSIONS {
@@ -86,7 +86,7 @@ pub async fn a_cron_job_pulls_its_images_on_every_node() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Kruise T14.
+/// kruise T14.
 pub async fn a_paused_cron_job_makes_no_runs_until_it_goes_on() -> anyhow::Result<()> {
     let world = World::shared().await?;
     for version in VERSIONS {
@@ -113,7 +113,7 @@ pub async fn a_paused_cron_job_makes_no_runs_until_it_goes_on() -> anyhow::Resul
     Ok(())
 }
 
-/// Kruise R97, W23.
+/// kruise R97, W23.
 pub async fn old_runs_go_and_a_deleted_cron_job_takes_all_of_them_along() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let scene = world

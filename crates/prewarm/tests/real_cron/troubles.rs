@@ -39,7 +39,7 @@ pub async fn a_run_that_the_server_refuses_is_named_in_its_words() -> anyhow::Re
     scene.end().await
 }
 
-/// Kruise T106.
+/// kruise T106.
 pub async fn a_schedule_that_cannot_run_is_told() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let spec = json!({"schedule": "0 2 * * *", "timeZone": "Mars/Olympus"});

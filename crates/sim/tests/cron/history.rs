@@ -7,7 +7,7 @@ use crate::support::{
     HOUR, VERSIONS, cluster, condition, delete_run, last, reasons, runs, status, until_minute, writes_to,
 };
 
-/// Kruise R97.
+/// kruise R97.
 #[tokio::test(start_paused = true)]
 async fn as_many_runs_are_kept_as_the_limits_say() {
     let cluster = cluster(1, 1).await;
@@ -21,7 +21,7 @@ async fn as_many_runs_are_kept_as_the_limits_say() {
     assert!(newest.ends_with(&last(&cron).unwrap().as_second().to_string()));
 }
 
-/// Kruise W23: with no run left, the last one does not come again.
+/// kruise W23: with no run left, the last one does not come again.
 #[tokio::test(start_paused = true)]
 async fn without_any_history_a_run_happens_once() {
     let cluster = cluster(1, 1).await;
@@ -37,7 +37,7 @@ async fn without_any_history_a_run_happens_once() {
     assert_eq!(condition(&cron, "LastRunSucceeded").1, "Complete");
 }
 
-/// Kruise T104: three that ended well, two that failed and one that goes on, with room for two and one.
+/// kruise T104: three that ended well, two that failed and one that goes on, with room for two and one.
 #[tokio::test(start_paused = true)]
 async fn limits_hold_for_each_kind_of_end() {
     for version in VERSIONS {
@@ -77,7 +77,7 @@ async fn limits_hold(version: &str) {
     assert_eq!(status(&cron).active.unwrap().len(), 1);
 }
 
-/// Kruise W21.
+/// kruise W21.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_run_wakes_its_cron_job_and_is_not_made_again() {
     let cluster = cluster(1, 15 * 60).await;

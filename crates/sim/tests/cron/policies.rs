@@ -9,7 +9,7 @@ use crate::support::{
     until_minute, writes_to,
 };
 
-/// Kruise T14.
+/// kruise T14.
 #[tokio::test(start_paused = true)]
 async fn a_paused_cron_job_makes_nothing_until_it_goes_on() {
     for version in VERSIONS {
@@ -30,7 +30,7 @@ async fn a_paused_cron_job_makes_nothing_until_it_goes_on() {
     }
 }
 
-/// Kruise R101: the run that is due starts right after the one before has ended.
+/// kruise R101: the run that is due starts right after the one before has ended.
 #[tokio::test(start_paused = true)]
 async fn under_forbid_there_is_never_a_second_run() {
     let cluster = cluster(1, 25 * 60).await;
@@ -48,7 +48,7 @@ async fn under_forbid_there_is_never_a_second_run() {
     assert!(reasons(&cluster, "base").await.contains(&"RunsSkipped".to_owned()));
 }
 
-/// Kruise R101: without a policy, an image list that goes on is replaced.
+/// kruise R101: without a policy, an image list that goes on is replaced.
 #[tokio::test(start_paused = true)]
 async fn an_image_list_that_goes_on_is_replaced_by_the_next() {
     let cluster = cluster(1, 15 * 60).await;
@@ -73,7 +73,7 @@ async fn jobs_may_run_beside_each_other() {
     assert_eq!(status(&cron).active.unwrap().len(), 3);
 }
 
-/// Kruise W24.
+/// kruise W24.
 #[tokio::test(start_paused = true)]
 async fn after_a_long_outage_the_latest_run_happens_and_the_cron_job_goes_on() {
     let mut cluster = cluster(1, 1).await;
@@ -92,7 +92,7 @@ async fn after_a_long_outage_the_latest_run_happens_and_the_cron_job_goes_on() {
     assert_eq!(skipped(&cron), [(SkipReason::Missed, count)], "nothing is counted twice");
 }
 
-/// Kruise R99.
+/// kruise R99.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_start_in_time_does_not_happen() {
     let mut cluster = cluster(1, 1).await;
@@ -108,7 +108,7 @@ async fn a_run_that_cannot_start_in_time_does_not_happen() {
     assert_eq!(reasons(&cluster, "base").await, ["RunsSkipped"]);
 }
 
-/// Kruise W44: a run costs itself, its status at the beginning and at the end, and their events; in between, nothing.
+/// kruise W44: a run costs itself, its status at the beginning and at the end, and their events; in between, nothing.
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_is_written_only_when_something_has_happened() {
     let cluster = cluster(1, 1).await;

@@ -14,7 +14,7 @@ fn job_template() -> serde_json::Value {
         "spec": {"template": {"spec": pod}}}})
 }
 
-/// Kruise T12, T102.
+/// kruise T12, T102.
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_makes_jobs() {
     for version in VERSIONS {
@@ -42,7 +42,7 @@ async fn a_cron_job_makes_jobs() {
     }
 }
 
-/// Kruise T13, T101.
+/// kruise T13, T101.
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_makes_broadcast_jobs() {
     for version in VERSIONS {
@@ -59,7 +59,7 @@ async fn a_cron_job_makes_broadcast_jobs() {
     }
 }
 
-/// Kruise T103, and the proposal's own case.
+/// kruise T103, and the proposal's own case.
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_pulls_image_lists() {
     for version in VERSIONS {
@@ -78,7 +78,7 @@ async fn a_cron_job_pulls_image_lists() {
     }
 }
 
-/// Kruise T100: the time of a run is that of the zone, and UTC where nobody names one.
+/// kruise T100: the time of a run is that of the zone, and UTC where nobody names one.
 #[tokio::test(start_paused = true)]
 async fn a_schedule_is_read_in_its_zone() {
     for version in VERSIONS {

@@ -12,7 +12,7 @@ use crate::support::{
     until_minute, writes_to,
 };
 
-/// Kruise T106: what the server takes and no parser can read is a condition and an event.
+/// kruise T106: what the server takes and no parser can read is a condition and an event.
 #[tokio::test(start_paused = true)]
 async fn a_schedule_that_cannot_run_is_told() {
     let cluster = cluster(0, 1).await;
@@ -74,7 +74,7 @@ async fn a_refused_run_is_told_in_the_servers_words() {
     assert_eq!(condition(&cron, "Scheduling").1, "OnSchedule");
 }
 
-/// Kruise W22.
+/// kruise W22.
 #[tokio::test(start_paused = true)]
 async fn a_status_that_meets_a_conflict_is_written_again() {
     let cluster = cluster(1, 1).await;

@@ -11,7 +11,7 @@ fn over(fields: &Value, type_: &str, phase: BroadcastJobPhase) -> BroadcastJob {
     })
 }
 
-/// Kruise T115, R117, R119.
+/// kruise T115, R117, R119.
 #[test]
 fn a_failed_pod_fails_the_job() {
     let job = job(&json!({}));
@@ -25,14 +25,14 @@ fn a_failed_pod_fails_the_job() {
     assert_eq!(decision.news[0].reason, "failed pod is found");
 }
 
-/// Kruise T117.
+/// kruise T117.
 #[test]
 fn a_job_that_fails_makes_no_further_pod() {
     let decision = decided(&job(&json!({})), &["a", "b"], &[("a", "Failed")]);
     assert_eq!((phase(&decision), decision.create), (Some(BroadcastJobPhase::Failed), 0));
 }
 
-/// Kruise T120, R118, R119: the status first, so that no pod is lost from the count if the controller dies in between.
+/// kruise T120, R118, R119: the status first, so that no pod is lost from the count if the controller dies in between.
 #[test]
 fn a_job_over_its_deadline_fails_and_its_pods_go() {
     let late = job(&json!({"completionPolicy": {"type": "Always", "activeDeadlineSeconds": 0}}));
@@ -54,7 +54,7 @@ fn the_deadline_is_waited_for() {
     assert_eq!(decided(&job, &["a"], &[("a", "Running")]).wake_at, Some(at(NOW + 40)));
 }
 
-/// Kruise R121.
+/// kruise R121.
 #[test]
 fn a_job_is_complete_when_every_desired_node_has_a_pod_that_is_over() {
     let job = job(&json!({"failurePolicy": {"type": "Continue"}}));
@@ -95,7 +95,7 @@ fn a_job_that_is_over_leaves_no_pod_that_goes_on() {
     assert_eq!((deleted(&decision), &decision.status), (vec!["sweep-b", "sweep-c"], &None));
 }
 
-/// Kruise R111, T16.
+/// kruise R111, T16.
 #[test]
 fn a_job_goes_when_its_time_after_the_end_has_run_out() {
     let kept = |ttl: i32| {
@@ -109,7 +109,7 @@ fn a_job_goes_when_its_time_after_the_end_has_run_out() {
     assert_eq!((forever.is_expired, forever.wake_at), (false, None));
 }
 
-/// Kruise R122.
+/// kruise R122.
 #[test]
 fn a_job_that_never_ends_takes_new_nodes_and_has_no_deadline() {
     let fields = json!({"completionPolicy": {"type": "Never"}});
@@ -119,7 +119,7 @@ fn a_job_that_never_ends_takes_new_nodes_and_has_no_deadline() {
     assert!(more.create > 0);
 }
 
-/// Kruise R122, R116: failed for good, but never over.
+/// kruise R122, R116: failed for good, but never over.
 #[test]
 fn a_job_that_never_ends_can_fail_and_is_only_counted_then() {
     let fields = json!({"completionPolicy": {"type": "Never"}});

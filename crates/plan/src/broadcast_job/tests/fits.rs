@@ -108,7 +108,7 @@ fn taints_keep_pods_away_that_do_not_tolerate_them() {
     ]);
 }
 
-/// Kruise T113.
+/// kruise T113.
 #[test]
 fn an_unschedulable_node_takes_only_pods_that_tolerate_that() {
     let cordoned = json!({"spec": {"unschedulable": true}});

@@ -8,7 +8,7 @@ fn pausing(fields: &Value) -> BroadcastJob {
     job(&all)
 }
 
-/// Kruise T119, R116.
+/// kruise T119, R116.
 #[test]
 fn a_paused_job_makes_no_pod_and_lets_its_pods_run() {
     let names = names(10);
@@ -19,7 +19,7 @@ fn a_paused_job_makes_no_pod_and_lets_its_pods_run() {
     assert_eq!((decision.create, deleted(&decision)), (0, vec![]));
 }
 
-/// Kruise T118, R117, W26: the pause is written to the spec.
+/// kruise T118, R117, W26: the pause is written to the spec.
 #[test]
 fn a_failure_pauses_the_job_in_its_spec() {
     let decision = decided(&pausing(&json!({})), &["a", "b"], &[("a", "Failed")]);
@@ -32,7 +32,7 @@ fn a_paused_job_notes_the_failures_that_were_seen() {
     assert_eq!(decision.status.unwrap().paused_failures, Some(1));
 }
 
-/// Kruise W26: resuming does not pause again at once.
+/// kruise W26: resuming does not pause again at once.
 #[test]
 fn a_resumed_job_goes_on_until_the_next_failure() {
     let resumed = with_status(pausing(&json!({})), |status| {

@@ -7,7 +7,7 @@ use crate::broadcast_job::fitness::Misfit;
 use crate::broadcast_job::limit;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// Kruise T111.
+/// kruise T111.
 #[test]
 fn one_more_pod_is_made_when_one_of_two_runs() {
     let job = job(&json!({"parallelism": 2}));
@@ -16,7 +16,7 @@ fn one_more_pod_is_made_when_one_of_two_runs() {
     assert_eq!(phase(&decision), Some(BroadcastJobPhase::Running));
 }
 
-/// Kruise T112.
+/// kruise T112.
 #[test]
 fn a_percentage_is_of_the_desired_nodes_and_rounded_up() {
     let names = names(5);
@@ -26,7 +26,7 @@ fn a_percentage_is_of_the_desired_nodes_and_rounded_up() {
     assert_eq!(decided(&job(&json!({"parallelism": "0%"})), &nodes, &[]).create, 0);
 }
 
-/// Kruise T114: how many may be made; the ledger makes them in batches.
+/// kruise T114: how many may be made; the ledger makes them in batches.
 #[test]
 fn ten_nodes_and_room_for_twenty_get_ten_pods() {
     let names = names(10);
@@ -44,7 +44,7 @@ fn pods_that_are_being_made_take_room() {
     assert_eq!([create(0), create(1), create(2)], [2, 1, 0]);
 }
 
-/// Kruise R113.
+/// kruise R113.
 #[test]
 fn each_pod_counts_as_what_it_is() {
     let job = job(&json!({"failurePolicy": {"type": "Continue", "restartLimit": 2}}));
@@ -60,7 +60,7 @@ fn each_pod_counts_as_what_it_is() {
     assert_eq!(counters(&decided(&job, &nodes, &pods)), [6, 2, 1, 2]);
 }
 
-/// Kruise R115. What has ended stays: to delete it would only lose its result, and run it again when the node is back.
+/// kruise R115. What has ended stays: to delete it would only lose its result, and run it again when the node is back.
 #[test]
 fn pods_on_nodes_that_do_not_fit_any_more_go_and_count_as_failed() {
     let job = job(&json!({"failurePolicy": {"type": "FailFast"}}));
@@ -96,7 +96,7 @@ fn a_second_live_pod_of_a_node_goes() {
     assert_eq!(deleted(&decide(&observed(&job), &roll)), ["sweep-a-2"]);
 }
 
-/// Kruise R120: more than allowed is told once, and nothing is stopped.
+/// kruise R120: more than allowed is told once, and nothing is stopped.
 #[test]
 fn too_many_active_pods_are_told_once() {
     let job = job(&json!({"parallelism": 1}));
@@ -111,7 +111,7 @@ fn too_many_active_pods_are_told_once() {
     assert_eq!(reasons(&again), Vec::<&str>::new());
 }
 
-/// Kruise T116.
+/// kruise T116.
 #[test]
 fn a_job_that_continues_goes_on_after_a_failure() {
     let job = job(&json!({"failurePolicy": {"type": "Continue"}}));

@@ -29,7 +29,7 @@ fn a_pod_belongs_to_its_job_and_keeps_what_the_template_has() {
     assert_eq!(pod["spec"]["somethingNew"], 1, "fields of later releases go along");
 }
 
-/// Kruise R120: the flag.
+/// kruise R120: the flag.
 #[test]
 fn the_scheduler_is_led_to_the_node_or_left_out() {
     let led = shape::pod(&labelled(), "a", true);

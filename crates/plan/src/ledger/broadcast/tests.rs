@@ -84,7 +84,7 @@ fn make_all(ledger: &mut Ledger) -> Vec<usize> {
     }
 }
 
-/// Kruise T114, R120.
+/// kruise T114, R120.
 #[test]
 fn pods_are_made_in_batches_that_double() {
     let mut ledger = ledger(10);

@@ -112,7 +112,7 @@ fn a_run_costs_itself_one_status_and_one_event() {
     assert_eq!(ledger.wake_at(), Some(at(7200)));
 }
 
-/// Kruise W21: whatever becomes of a run wakes its cron job.
+/// kruise W21: whatever becomes of a run wakes its cron job.
 #[test]
 fn runs_wake_their_cron_job_also_when_they_are_deleted() {
     let mut ledger = ledger();
