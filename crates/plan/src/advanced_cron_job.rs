@@ -21,6 +21,7 @@ use prewarm_api::names::event::RUN_SCHEDULED;
 
 use crate::condition::{Finding, set_condition, shorten};
 use crate::ledger::command::News;
+use crate::object::Uid;
 use crate::schedule::Schedule;
 use child::Child;
 use due::Skipped;
@@ -52,7 +53,7 @@ pub struct Observed<'a> {
     /// Why the API server took no run.
     pub refusal: Option<&'a str>,
     /// UIDs of the runs that were taken away for the next one.
-    pub replaced: &'a BTreeSet<Arc<str>>,
+    pub replaced: &'a BTreeSet<Uid>,
     /// The time.
     pub now: Timestamp,
 }
@@ -65,9 +66,9 @@ pub struct Decision {
     /// The time whose run is to be made.
     pub create: Option<Timestamp>,
     /// Names and UIDs of the runs that make room for the next one.
-    pub replace: Vec<(Arc<str>, Arc<str>)>,
+    pub replace: Vec<(Arc<str>, Uid)>,
     /// Names and UIDs of the runs that the history has no room for.
-    pub prune: Vec<(Arc<str>, Arc<str>)>,
+    pub prune: Vec<(Arc<str>, Uid)>,
     /// When to look again although nothing changes.
     pub wake_at: Option<Timestamp>,
     /// What people hear of once the status is written.
@@ -118,7 +119,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
 #[derive(Default)]
 struct Next {
     create: Option<Timestamp>,
-    replace: Vec<(Arc<str>, Arc<str>)>,
+    replace: Vec<(Arc<str>, Uid)>,
     skipped: Vec<Skipped>,
     outlook: Outlook,
     wake_at: Option<Timestamp>,
@@ -175,8 +176,7 @@ fn start(observed: &Observed<'_>, at: Timestamp) -> Next {
         let outlook = Outlook::Hindered(Hindrance::Forbidden(child.name.to_string()));
         return Next { outlook, ..Next::default() };
     }
-    let replace: Vec<(Arc<str>, Arc<str>)> = if policy == ConcurrencyPolicy::Replace && !observed.is_creating
-    {
+    let replace: Vec<(Arc<str>, Uid)> = if policy == ConcurrencyPolicy::Replace && !observed.is_creating {
         let going = active.filter(|child| !child.is_terminating);
         going.map(|child| (child.name.clone(), child.uid.clone())).collect()
     } else {

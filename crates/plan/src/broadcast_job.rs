@@ -21,6 +21,7 @@ use prewarm_api::names::condition::{COMPLETE, FAILED};
 use prewarm_api::names::event::{DEADLINE_EXCEEDED, FAILED_POD_FOUND, TOO_MANY_ACTIVE_PODS};
 
 use crate::ledger::command::News;
+use crate::object::Uid;
 use crate::stamp::after;
 use roll::{Roll, Tally};
 
@@ -55,7 +56,7 @@ pub struct Decision {
     /// How many further pods may be made.
     pub create: usize,
     /// Names and UIDs of pods that have to go.
-    pub delete: Vec<(Arc<str>, Arc<str>)>,
+    pub delete: Vec<(Arc<str>, Uid)>,
     /// Whether the job's time after its end has run out.
     pub is_expired: bool,
     /// When to look again although nothing changes.
@@ -205,7 +206,7 @@ fn changed(job: &BroadcastJob, status: BroadcastJobStatus) -> Option<BroadcastJo
     (job.status.as_ref() != Some(&status)).then_some(status)
 }
 
-fn owned<'a>(pods: impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)>) -> Vec<(Arc<str>, Arc<str>)> {
+fn owned<'a>(pods: impl Iterator<Item = (&'a Arc<str>, &'a Uid)>) -> Vec<(Arc<str>, Uid)> {
     pods.map(|(name, uid)| (name.clone(), uid.clone())).collect()
 }
 

@@ -3,7 +3,6 @@
 //! `standing` settles where each node is, `roll` keeps the counts by difference, `queue` the order of those that wait,
 //! `status` the words for people; `explain` and `estimate` say why and how long still to whoever asks.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,6 +11,7 @@ use prewarm_api::kruise::{CompletionType, ImagePullJob, ImagePullJobStatus};
 
 use crate::ledger::node::Want;
 use crate::node_image::earliest;
+use crate::object::NodeName;
 use crate::selection::parallelism;
 
 pub mod estimate;
@@ -66,7 +66,7 @@ pub struct Observed<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wants {
     /// What is wanted of which nodes.
-    pub of_nodes: Vec<(Arc<str>, Want)>,
+    pub of_nodes: Vec<(NodeName, Want)>,
     /// When to look again although nothing has changed.
     pub wake_at: Option<Timestamp>,
 }

@@ -11,16 +11,15 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 
 use crate::image_pull_job::explain::{Why, explain, told_hold};
 use crate::node_image::earliest;
-use crate::object::ImageKey;
 use crate::object::ObjectKey;
 use crate::object::SourceKey;
+use crate::object::{ImageKey, NodeName, Uid};
 use crate::secret::Copy;
 use crate::selection::Requirements;
 
@@ -94,24 +93,24 @@ pub struct Ledger {
     /// AdvancedCronJobs.
     pub crons: Crons,
     shared: Shared,
-    nodes: BTreeMap<Arc<str>, Node>,
-    jobs: BTreeMap<Arc<str>, Job>,
-    job_uids: HashMap<ObjectKey, Arc<str>>,
+    nodes: BTreeMap<NodeName, Node>,
+    jobs: BTreeMap<Uid, Job>,
+    job_uids: HashMap<ObjectKey, Uid>,
     /// The unfinished jobs of each image.
-    by_image: BTreeMap<ImageKey, BTreeSet<Arc<str>>>,
-    lists: BTreeMap<Arc<str>, List>,
-    list_uids: HashMap<ObjectKey, Arc<str>>,
+    by_image: BTreeMap<ImageKey, BTreeSet<Uid>>,
+    lists: BTreeMap<Uid, List>,
+    list_uids: HashMap<ObjectKey, Uid>,
     /// The children of each list.
-    children: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+    children: HashMap<Uid, BTreeSet<Uid>>,
     pods: Pods,
     copies: BTreeMap<String, Copy>,
     sources: BTreeMap<SourceKey, Source>,
     dirty: BTreeSet<Target>,
     timers: Timers<Target>,
     /// Jobs that are gone or over and whose entries have to be found.
-    left: BTreeSet<Arc<str>>,
+    left: BTreeSet<Uid>,
     /// Jobs that are gone, until their watch says so. UIDs do not come back, but what a watch says may be late.
-    ended: BTreeSet<Arc<str>>,
+    ended: BTreeSet<Uid>,
     tellings: Vec<Telling>,
     measured: Vec<Measured>,
     passes: Passes,
@@ -122,9 +121,9 @@ pub struct Ledger {
 enum Target {
     // In the order of a turn: each may change what the later ones see.
     Source(SourceKey),
-    Job(Arc<str>),
-    List(Arc<str>),
-    Node(Arc<str>),
+    Job(Uid),
+    List(Uid),
+    Node(NodeName),
 }
 
 /// How many passes there were, by what they looked at.
@@ -203,7 +202,7 @@ impl Ledger {
     }
 
     /// Why each node of an unfinished job is where it is. `None` if the job is over or not known.
-    pub fn explain(&self, key: &ObjectKey, now: Timestamp) -> Option<BTreeMap<Arc<str>, Why>> {
+    pub fn explain(&self, key: &ObjectKey, now: Timestamp) -> Option<BTreeMap<NodeName, Why>> {
         let job = self.jobs.get(self.job_uids.get(key)?)?;
         let mut roll = job.roll.clone()?;
         Some(explain(&job.object, told_hold(&job.object).as_ref(), &mut roll, now))

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::ledger::node::Node;
 use crate::ledger::record::{ImageRecord, NodeImageRecord};
+use crate::object::Uid;
 
 mod join;
 mod patch;
@@ -74,12 +75,12 @@ pub enum Action {
         /// The Node's labels.
         labels: Arc<BTreeMap<String, String>>,
         /// The Node's UID.
-        node_uid: Arc<str>,
+        node_uid: Uid,
     },
     /// Delete the one with this UID.
     Delete {
         /// The UID.
-        uid: Arc<str>,
+        uid: Uid,
     },
     /// Change it.
     Patch {
@@ -91,7 +92,7 @@ pub enum Action {
     /// Write these verdicts into its status.
     Judge {
         /// The UID.
-        uid: Arc<str>,
+        uid: Uid,
         /// The verdicts.
         verdicts: Vec<Verdict>,
     },

@@ -1,14 +1,12 @@
 //! Writes AdvancedCronJobs and their runs.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use kube::Api;
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, TemplateKind};
 use prewarm_plan::advanced_cron_job::child::Child;
 use prewarm_plan::ledger::cron::RunKey;
 use prewarm_plan::ledger::{Ledger, Outcome, Write};
-use prewarm_plan::object::ObjectKey;
+use prewarm_plan::object::{ObjectKey, Uid};
 use serde_json::Value;
 
 use super::image_pull_job::JobKind;
@@ -20,13 +18,13 @@ use crate::watch::{SlimJob, Watched};
 type See<K> = fn(&K) -> Option<Child>;
 
 impl Hands {
-    pub(super) async fn cron(&self, uid: Arc<str>, key: ObjectKey, write: Write) -> Settled {
+    pub(super) async fn cron(&self, uid: Uid, key: ObjectKey, write: Write) -> Settled {
         let counted = [Written::AdvancedCronJobStatus; 2];
         let outcome = self.write::<AdvancedCronJob>(&uid, &key, write, counted).await;
         Box::new(move |ledger, now, jitter| ledger.crons.cron_outcome(&key, &uid, outcome, now, jitter))
     }
 
-    pub(super) async fn create_run(&self, cron: Arc<str>, run: RunKey, object: Value) -> Settled {
+    pub(super) async fn create_run(&self, cron: Uid, run: RunKey, object: Value) -> Settled {
         match run.kind {
             TemplateKind::Job => self.make(cron, run, object, SlimJob::child).await,
             TemplateKind::BroadcastJob => {
@@ -38,7 +36,7 @@ impl Hands {
         }
     }
 
-    async fn make<K: RunKind>(&self, cron: Arc<str>, run: RunKey, object: Value, see: See<K>) -> Settled {
+    async fn make<K: RunKind>(&self, cron: Uid, run: RunKey, object: Value, see: See<K>) -> Settled {
         let api: Api<K> = Api::namespaced(self.client.clone(), &run.key.namespace);
         let answer = self.send(self.post::<K>(&run.key.namespace, &object)).await;
         self.count(Written::Run, answer.as_ref());
@@ -49,7 +47,7 @@ impl Hands {
         })
     }
 
-    pub(super) async fn delete_run(&self, cron: Arc<str>, run: RunKey, uid: Arc<str>) -> Settled {
+    pub(super) async fn delete_run(&self, cron: Uid, run: RunKey, uid: Uid) -> Settled {
         match run.kind {
             TemplateKind::Job => self.unmake(cron, run, uid, SlimJob::child).await,
             TemplateKind::BroadcastJob => {
@@ -61,7 +59,7 @@ impl Hands {
         }
     }
 
-    async fn unmake<K: RunKind>(&self, cron: Arc<str>, run: RunKey, uid: Arc<str>, see: See<K>) -> Settled {
+    async fn unmake<K: RunKind>(&self, cron: Uid, run: RunKey, uid: Uid, see: See<K>) -> Settled {
         let api: Api<K> = Api::namespaced(self.client.clone(), &run.key.namespace);
         let outcome = self.remove(&api, &uid, &run.key, Written::Run).await;
         Box::new(move |ledger, now, jitter| {

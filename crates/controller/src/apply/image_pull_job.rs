@@ -1,14 +1,13 @@
 //! Writes ImagePullJobs: their own objects, and as children of lists.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource};
 use prewarm_api::kruise::ImagePullJob;
 use prewarm_plan::ledger::{Outcome, Write};
-use prewarm_plan::object::ObjectKey;
+use prewarm_plan::object::{ObjectKey, Uid};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::warn;
@@ -30,7 +29,7 @@ impl<K> JobKind for K where
 }
 
 impl Hands {
-    pub(super) async fn job(&self, uid: Arc<str>, key: ObjectKey, write: Write) -> Settled {
+    pub(super) async fn job(&self, uid: Uid, key: ObjectKey, write: Write) -> Settled {
         let counted = [Written::ImagePullJob, Written::ImagePullJobStatus];
         let outcome = self.write::<ImagePullJob>(&uid, &key, write, counted).await;
         Box::new(move |ledger, now, jitter| ledger.job_outcome(&key, &uid, outcome, now, jitter))
@@ -119,7 +118,7 @@ impl Hands {
         }
     }
 
-    pub(super) async fn create_child(&self, list: Arc<str>, child: ImagePullJob) -> Settled {
+    pub(super) async fn create_child(&self, list: Uid, child: ImagePullJob) -> Settled {
         let key = ObjectKey::of(&child.metadata);
         let api: Api<ImagePullJob> = Api::namespaced(self.client.clone(), &key.namespace);
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
@@ -129,7 +128,7 @@ impl Hands {
         Box::new(move |ledger, now, jitter| ledger.child_created(&list, &child, outcome, now, jitter))
     }
 
-    pub(super) async fn delete_child(&self, list: Arc<str>, key: ObjectKey, uid: String) -> Settled {
+    pub(super) async fn delete_child(&self, list: Uid, key: ObjectKey, uid: String) -> Settled {
         let api: Api<ImagePullJob> = Api::namespaced(self.client.clone(), &key.namespace);
         let outcome = self.remove(&api, &uid, &key, Written::Child).await;
         Box::new(move |ledger, now, jitter| ledger.child_deleted(&list, &key, &uid, outcome, now, jitter))

@@ -1,13 +1,12 @@
 //! Writes NodeImages.
 
-use std::sync::Arc;
-
 use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use prewarm_api::kruise::{NodeImage, NodeImageSpec};
 use prewarm_plan::ledger::Outcome;
 use prewarm_plan::node_image::silence::judged;
 use prewarm_plan::node_image::{Action, Verdict, owner};
+use prewarm_plan::object::NodeName;
 use prewarm_plan::stamp::stamp;
 use serde_json::{Value, json};
 
@@ -16,7 +15,7 @@ use super::{FIELD_MANAGER, Hands, Settled};
 use crate::metrics::Written;
 
 impl Hands {
-    pub(super) async fn node_image(&self, node: Arc<str>, action: Action) -> Settled {
+    pub(super) async fn node_image(&self, node: NodeName, action: Action) -> Settled {
         let api: Api<NodeImage> = Api::all(self.client.clone());
         let outcome = match action {
             Action::Create { labels, node_uid } => self.create(&api, &node, &labels, &node_uid).await,

@@ -11,6 +11,8 @@ use prewarm_api::names::SCHEDULED_AT_ANNOTATION;
 use prewarm_api::names::condition::{COMPLETE, FAILED};
 use prewarm_api::reference_object::ObjectReference;
 
+use crate::object::Uid;
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Child {
@@ -19,9 +21,9 @@ pub struct Child {
     /// Its name.
     pub name: Arc<str>,
     /// Its UID.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The UID of the cron job that controls it.
-    pub owner: Arc<str>,
+    pub owner: Uid,
     /// Its version.
     pub resource_version: String,
     /// The time that it was scheduled for.

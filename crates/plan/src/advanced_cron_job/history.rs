@@ -13,6 +13,7 @@ use super::Observed;
 use super::child::{Child, Failure, State};
 use crate::condition::{ConditionStatus, Finding};
 use crate::ledger::command::News;
+use crate::object::Uid;
 
 /// So many failed images are named.
 const MOST_IMAGES: usize = 10;
@@ -130,7 +131,7 @@ fn name(reference: &ObjectReference) -> &str {
 
 /// Names and UIDs of the runs that are too old to be kept (kruise R97). What has not been told stays until it is: its end
 /// must not be lost.
-pub fn surplus(observed: &Observed<'_>, untold: &[End<'_>]) -> Vec<(Arc<str>, Arc<str>)> {
+pub fn surplus(observed: &Observed<'_>, untold: &[End<'_>]) -> Vec<(Arc<str>, Uid)> {
     let is_untold =
         |child: &Child| untold.iter().any(|end| matches!(end, End::Ended(other) if other.uid == child.uid));
     let mut over: Vec<&Child> =

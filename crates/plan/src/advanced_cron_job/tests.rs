@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::child::{Failure, State};
 use super::*;
+use crate::object::Uid;
 
 /// A cron job of every hour, made at midnight, and its runs.
 struct World {
     cron: AdvancedCronJob,
     children: BTreeMap<Arc<str>, Child>,
     refusal: Option<String>,
-    replaced: BTreeSet<Arc<str>>,
+    replaced: BTreeSet<Uid>,
     is_creating: bool,
 }
 

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use crate::object::{NodeName, Uid};
+
 /// One pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
     /// Its name.
     pub name: Arc<str>,
     /// Its UID.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The UID of the job that it belongs to; empty if it belongs to none.
-    pub owner: Arc<str>,
+    pub owner: Uid,
     /// Its resourceVersion.
     pub resource_version: String,
     /// The node that it is on, or that it is led to (kruise T110); empty if there is none.
-    pub node: Arc<str>,
+    pub node: NodeName,
     /// How far it is.
     pub phase: Phase,
     /// Whether it is being deleted.

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use super::fitness::Misfit;
 use super::pod::{Pod, Standing};
+use crate::object::{NodeName, Uid};
 
 /// The nodes and pods of one job.
 #[derive(Clone, Debug, Default)]
 pub struct Roll {
     restart_limit: i32,
-    places: BTreeMap<Arc<str>, Place>,
+    places: BTreeMap<NodeName, Place>,
     tally: Tally,
-    empty: BTreeSet<Arc<str>>,
-    unwanted: BTreeMap<Arc<str>, Arc<str>>,
-    unfinished: BTreeMap<Arc<str>, Arc<str>>,
+    empty: BTreeSet<NodeName>,
+    unwanted: BTreeMap<Arc<str>, Uid>,
+    unfinished: BTreeMap<Arc<str>, Uid>,
     unscheduled: BTreeMap<Arc<str>, Arc<str>>,
     misfits: BTreeMap<Misfit, usize>,
     visits: u64,
@@ -68,17 +69,17 @@ impl Roll {
     }
 
     /// Fitting nodes without a pod, in the order of their names.
-    pub fn empty(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn empty(&self) -> impl Iterator<Item = &NodeName> {
         self.empty.iter()
     }
 
     /// Names and UIDs of pods that have to go, because their node does not fit (any more) or has another one.
-    pub fn unwanted(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+    pub fn unwanted(&self) -> impl Iterator<Item = (&Arc<str>, &Uid)> {
         self.unwanted.iter()
     }
 
     /// Names and UIDs of pods that are not over.
-    pub fn unfinished(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+    pub fn unfinished(&self) -> impl Iterator<Item = (&Arc<str>, &Uid)> {
         self.unfinished.iter()
     }
 
@@ -108,7 +109,7 @@ impl Roll {
     }
 
     /// A node is like this now. Returns whether that is news.
-    pub fn set_node(&mut self, name: &Arc<str>, standing: NodeStanding) -> bool {
+    pub fn set_node(&mut self, name: &NodeName, standing: NodeStanding) -> bool {
         self.visits += 1;
         if self.places.get(name).map_or(&NodeStanding::Absent, |place| &place.node) == &standing {
             return false;
@@ -123,11 +124,11 @@ impl Roll {
     }
 
     /// A pod is gone from a node.
-    pub fn remove(&mut self, node: &Arc<str>, name: &str) {
+    pub fn remove(&mut self, node: &NodeName, name: &str) {
         self.change(node, |place| drop(place.pods.remove(name)));
     }
 
-    fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Place)) {
+    fn change(&mut self, name: &NodeName, change: impl FnOnce(&mut Place)) {
         let mut place = self.places.remove(name).unwrap_or_default();
         self.count(name, &place, Sign::Minus);
         change(&mut place);
@@ -137,7 +138,7 @@ impl Roll {
         }
     }
 
-    fn count(&mut self, name: &Arc<str>, place: &Place, sign: Sign) {
+    fn count(&mut self, name: &NodeName, place: &Place, sign: Sign) {
         let mut has_active = false;
         let mut has_other = false;
         for pod in place.pods.values() {
@@ -196,7 +197,7 @@ impl Sign {
         }
     }
 
-    fn keep(self, set: &mut BTreeSet<Arc<str>>, name: &Arc<str>, holds: bool) {
+    fn keep(self, set: &mut BTreeSet<NodeName>, name: &NodeName, holds: bool) {
         match self {
             Self::Plus if holds => drop(set.insert(name.clone())),
             Self::Minus if holds => drop(set.remove(name)),
@@ -204,7 +205,7 @@ impl Sign {
         }
     }
 
-    fn note(self, map: &mut BTreeMap<Arc<str>, Arc<str>>, name: &Arc<str>, value: Option<&Arc<str>>) {
+    fn note<V: Clone>(self, map: &mut BTreeMap<Arc<str>, V>, name: &Arc<str>, value: Option<&V>) {
         match (self, value) {
             (Self::Plus, Some(value)) => drop(map.insert(name.clone(), value.clone())),
             (Self::Minus, Some(_)) => drop(map.remove(name)),

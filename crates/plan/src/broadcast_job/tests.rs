@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::pod::{Phase, Pod};
 use super::roll::{NodeStanding, Roll};
 use super::{Decision, Observed, decide};
+use crate::object::NodeName;
 
 mod ends;
 mod fits;
@@ -66,7 +67,7 @@ fn pod(node: &str, state: &str) -> Pod {
 fn roll(job: &BroadcastJob, nodes: &[&str], pods: &[(&str, &str)]) -> Roll {
     let mut roll = Roll::new(job.spec.failure_policy.restart_limit.unwrap_or(0));
     for node in nodes {
-        roll.set_node(&Arc::from(*node), NodeStanding::Fits);
+        roll.set_node(&NodeName::from(*node), NodeStanding::Fits);
     }
     for (node, state) in pods {
         roll.put(pod(node, state));

@@ -1,7 +1,6 @@
 //! Why each node of a job is where it is: the standing that the job's decisions are made on, in words' reach.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::ImagePullJob;
@@ -10,6 +9,7 @@ use prewarm_api::names::condition::PROGRESSING;
 use super::Hold;
 use super::roll::Roll;
 use super::standing::{Need, Stage, Standing};
+use crate::object::NodeName;
 use crate::selection::parallelism;
 
 /// Why a node is where it is.
@@ -62,11 +62,11 @@ pub fn explain(
     hold: Option<&Hold>,
     roll: &mut Roll,
     now: Timestamp,
-) -> BTreeMap<Arc<str>, Why> {
+) -> BTreeMap<NodeName, Why> {
     let limit = parallelism(job.spec.parallelism.as_ref());
     let free = limit.saturating_sub(roll.taken(now));
-    let line: BTreeMap<Arc<str>, usize> = roll.waiting().first(usize::MAX).into_iter().zip(0..).collect();
-    let wait = |node: &Arc<str>| match (hold, line.get(node).copied().unwrap_or_default()) {
+    let line: BTreeMap<NodeName, usize> = roll.waiting().first(usize::MAX).into_iter().zip(0..).collect();
+    let wait = |node: &NodeName| match (hold, line.get(node).copied().unwrap_or_default()) {
         (Some(hold), _) => Wait::Held(hold.clone()),
         (None, _) if limit == 0 => Wait::Paused,
         (None, place) if place < free => Wait::Turn,

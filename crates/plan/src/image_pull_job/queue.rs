@@ -2,10 +2,11 @@
 //! by name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+
+use crate::object::{NodeName, NodeZone};
 
 /// The nodes of one zone, by name.
-type Zones = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
+type Zones = BTreeMap<NodeZone, BTreeSet<NodeName>>;
 
 /// Waiting nodes.
 #[derive(Clone, Debug, Default)]
@@ -13,17 +14,17 @@ pub struct Queue {
     ready: Zones,
     unready: Zones,
     /// How many nodes of each zone the job has under way or behind it.
-    served: BTreeMap<Arc<str>, usize>,
+    served: BTreeMap<NodeZone, usize>,
 }
 
 impl Queue {
     /// A node waits.
-    pub fn insert(&mut self, node: Arc<str>, zone: Arc<str>, is_ready: bool) {
+    pub fn insert(&mut self, node: NodeName, zone: NodeZone, is_ready: bool) {
         self.side(is_ready).entry(zone).or_default().insert(node);
     }
 
     /// A node no longer waits.
-    pub fn remove(&mut self, node: &str, zone: &Arc<str>, is_ready: bool) {
+    pub fn remove(&mut self, node: &str, zone: &NodeZone, is_ready: bool) {
         let zones = self.side(is_ready);
         if let Some(nodes) = zones.get_mut(zone) {
             nodes.remove(node);
@@ -34,12 +35,12 @@ impl Queue {
     }
 
     /// A node of this zone was granted.
-    pub fn serve(&mut self, zone: Arc<str>) {
+    pub fn serve(&mut self, zone: NodeZone) {
         *self.served.entry(zone).or_default() += 1;
     }
 
     /// A node of this zone was granted and is not any more.
-    pub fn unserve(&mut self, zone: &Arc<str>) {
+    pub fn unserve(&mut self, zone: &NodeZone) {
         if let Some(count) = self.served.get_mut(zone) {
             *count -= 1;
             if *count == 0 {
@@ -59,15 +60,15 @@ impl Queue {
     }
 
     /// The first nodes in line, at most so many. They stay in line until they are removed.
-    pub fn first(&self, most: usize) -> Vec<Arc<str>> {
+    pub fn first(&self, most: usize) -> Vec<NodeName> {
         let mut chosen = Vec::new();
         let mut served = self.served.clone();
         for zones in [&self.ready, &self.unready] {
-            let mut lines: BTreeMap<&Arc<str>, _> =
+            let mut lines: BTreeMap<&NodeZone, _> =
                 zones.iter().map(|(zone, nodes)| (zone, nodes.iter().peekable())).collect();
             while chosen.len() < most {
                 lines.retain(|_, line| line.peek().is_some());
-                let count = |zone: &Arc<str>| served.get(zone).copied().unwrap_or_default();
+                let count = |zone: &NodeZone| served.get(zone).copied().unwrap_or_default();
                 let Some(zone) = lines.keys().copied().min_by_key(|zone| count(zone)).cloned() else { break };
                 chosen.extend(lines.get_mut(&zone).and_then(Iterator::next).cloned());
                 *served.entry(zone).or_default() += 1;

@@ -1,13 +1,13 @@
 //! A job's nodes, kept by difference: a change of one node costs the same with a hundred nodes and with ten thousand.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::queue::Queue;
 use super::standing::{Need, Stage, Standing};
+use crate::object::NodeName;
 use crate::stamp::after;
 
 /// A granted node that has not answered for so long holds no place any more (design 7). One second more than the
@@ -17,18 +17,18 @@ pub const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(31);
 /// All nodes that a job has to do with.
 #[derive(Clone, Debug, Default)]
 pub struct Roll {
-    standings: HashMap<Arc<str>, Standing>,
+    standings: HashMap<NodeName, Standing>,
     desired: usize,
     active: usize,
     succeeded: usize,
-    failed: BTreeSet<Arc<str>>,
+    failed: BTreeSet<NodeName>,
     /// Nodes that hold a place for as long as it takes: they are being told, or have answered and are not done. Also
     /// those that the job no longer selects.
     busy: usize,
     /// Nodes that have not answered, by the time of their grant.
-    young: BTreeSet<(Timestamp, Arc<str>)>,
+    young: BTreeSet<(Timestamp, NodeName)>,
     /// Nodes that should have answered long ago.
-    overdue: BTreeSet<Arc<str>>,
+    overdue: BTreeSet<NodeName>,
     waiting: Queue,
     needs: Needs,
     bytes: (i64, i64),
@@ -39,10 +39,10 @@ pub struct Roll {
 /// What there is to do on nodes that have a task.
 #[derive(Clone, Debug, Default)]
 struct Needs {
-    attach: BTreeSet<Arc<str>>,
-    retry: BTreeSet<Arc<str>>,
-    renew: BTreeSet<(Timestamp, Arc<str>)>,
-    withdraw: BTreeSet<Arc<str>>,
+    attach: BTreeSet<NodeName>,
+    retry: BTreeSet<NodeName>,
+    renew: BTreeSet<(Timestamp, NodeName)>,
+    withdraw: BTreeSet<NodeName>,
 }
 
 /// What a status says about the nodes.
@@ -62,7 +62,7 @@ pub struct Counts {
 
 impl Roll {
     /// Takes note of where a node is; `None` if the job has nothing to do with it any more.
-    pub fn put(&mut self, node: &Arc<str>, standing: Option<Standing>) -> bool {
+    pub fn put(&mut self, node: &NodeName, standing: Option<Standing>) -> bool {
         self.visits += 1;
         let old = self.standings.get(node);
         if old == standing.as_ref() {
@@ -78,7 +78,7 @@ impl Roll {
         true
     }
 
-    fn count_in(&mut self, node: &Arc<str>, standing: &Standing) {
+    fn count_in(&mut self, node: &NodeName, standing: &Standing) {
         if standing.is_member {
             self.desired += 1;
             match standing.stage {
@@ -110,7 +110,7 @@ impl Roll {
         }
     }
 
-    fn count_out(&mut self, node: &Arc<str>, standing: &Standing) {
+    fn count_out(&mut self, node: &NodeName, standing: &Standing) {
         if standing.is_member {
             self.desired -= 1;
             match standing.stage {
@@ -157,13 +157,13 @@ impl Roll {
     }
 
     /// The nodes that could not pull, by name.
-    pub fn failed(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn failed(&self) -> impl Iterator<Item = &NodeName> {
         self.failed.iter()
     }
 
     /// The nodes that the job selects and that are not done, by name: all that a deadline fails. It looks at every
     /// node, which a job does once.
-    pub fn unfinished(&self) -> BTreeSet<Arc<str>> {
+    pub fn unfinished(&self) -> BTreeSet<NodeName> {
         let is_done = |stage| matches!(stage, Stage::Succeeded | Stage::Failed);
         let open =
             self.standings.iter().filter(|(_, standing)| standing.is_member && !is_done(standing.stage));
@@ -198,12 +198,12 @@ impl Roll {
     }
 
     /// Failed nodes to be tried once more.
-    pub fn to_retry(&self, most: usize) -> Vec<Arc<str>> {
+    pub fn to_retry(&self, most: usize) -> Vec<NodeName> {
         self.needs.retry.iter().take(most).cloned().collect()
     }
 
     /// Nodes to be asked again for an image that they lost.
-    pub fn to_renew(&self, most: usize, now: Timestamp) -> Vec<Arc<str>> {
+    pub fn to_renew(&self, most: usize, now: Timestamp) -> Vec<NodeName> {
         let due = self.needs.renew.iter().take_while(|(at, _)| *at <= now);
         due.take(most).map(|(_, node)| node.clone()).collect()
     }
@@ -214,12 +214,12 @@ impl Roll {
     }
 
     /// Nodes whose entry lacks a Secret.
-    pub fn to_attach(&self) -> Vec<Arc<str>> {
+    pub fn to_attach(&self) -> Vec<NodeName> {
         self.needs.attach.iter().cloned().collect()
     }
 
     /// Nodes whose task is to be taken back.
-    pub fn to_withdraw(&self) -> Vec<Arc<str>> {
+    pub fn to_withdraw(&self) -> Vec<NodeName> {
         self.needs.withdraw.iter().cloned().collect()
     }
 
@@ -229,12 +229,12 @@ impl Roll {
     }
 
     /// Where each node is, in no order.
-    pub fn standings(&self) -> impl Iterator<Item = (&Arc<str>, &Standing)> {
+    pub fn standings(&self) -> impl Iterator<Item = (&NodeName, &Standing)> {
         self.standings.iter()
     }
 
     /// The nodes that the roll knows.
-    pub fn nodes(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeName> {
         self.standings.keys()
     }
 

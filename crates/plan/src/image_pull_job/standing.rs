@@ -1,6 +1,5 @@
 //! Where one node is for one job: read off the node's NodeImage and what is about to be written to it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,7 +7,7 @@ use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase, SecretReferen
 
 use crate::ledger::node::{Node, Want};
 use crate::ledger::record::{ImageRecord, TagRecord};
-use crate::object::ImageKey;
+use crate::object::{ImageKey, NodeZone};
 use crate::stamp::after;
 
 /// Two losses within this time are one too many.
@@ -45,7 +44,7 @@ pub struct Standing {
     /// Whether the node can work.
     pub is_ready: bool,
     /// Where the node stands; empty if it does not say.
-    pub zone: Arc<str>,
+    pub zone: NodeZone,
     /// Bytes that have arrived, and all, as far as the agent tells.
     pub bytes: Option<(i64, i64)>,
 }

@@ -1,7 +1,6 @@
 //! The status of an unfinished job (kruise R45–R49), to the letter of its texts, and the conditions beside it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::condition::Condition;
@@ -12,6 +11,7 @@ use prewarm_api::names::message::{JOB_COMPLETED, JOB_DEADLINE, JOB_NO_PROGRESS};
 use super::roll::{Counts, Roll};
 use super::{Hold, Observed, UnknownNodes};
 use crate::condition::{ConditionStatus, Finding, set_condition};
+use crate::object::NodeName;
 use crate::selection::parallelism;
 use crate::stamp::stamp;
 
@@ -32,7 +32,7 @@ pub fn status(observed: &Observed, roll: &Roll, is_late: bool) -> ImagePullJobSt
         (false, true) => Outcome::Late,
         (false, false) => Outcome::Running,
     };
-    let failed: BTreeSet<Arc<str>> = match outcome {
+    let failed: BTreeSet<NodeName> = match outcome {
         // Each node once, although it may have been both active and waiting in another's eyes.
         Outcome::Late => roll.failed().cloned().chain(roll.unfinished()).collect(),
         Outcome::Done | Outcome::Running => roll.failed().take(MOST_FAILED_NODES).cloned().collect(),

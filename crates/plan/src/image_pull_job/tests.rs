@@ -1,7 +1,5 @@
 //! Decision tables of the pass over a job: where nodes are, whom it grants, what it reports.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use prewarm_api::kruise::{CompletionType, ImagePullJob, SecretReference};
 use serde_json::{Value, json};

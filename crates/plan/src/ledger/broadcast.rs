@@ -14,7 +14,7 @@ use super::size::{BroadcastPods, JobState, JobStates};
 use super::timers::Timers;
 use crate::broadcast_job::fitness::NodeFacts;
 use crate::broadcast_job::pod::Pod;
-use crate::object::ObjectKey;
+use crate::object::{NodeName, ObjectKey, Uid};
 use job::Broadcast;
 
 mod hear;
@@ -29,17 +29,17 @@ pub struct Broadcasts {
     is_direct: bool,
     /// Whether everything has been listed.
     is_synced: bool,
-    nodes: BTreeMap<Arc<str>, NodeFacts>,
-    jobs: BTreeMap<Arc<str>, Broadcast>,
-    uids: HashMap<ObjectKey, Arc<str>>,
+    nodes: BTreeMap<NodeName, NodeFacts>,
+    jobs: BTreeMap<Uid, Broadcast>,
+    uids: HashMap<ObjectKey, Uid>,
     /// Where each pod is held.
     homes: HashMap<ObjectKey, Home>,
     /// Pods of jobs that are not known.
-    orphans: HashMap<Arc<str>, BTreeMap<Arc<str>, Pod>>,
+    orphans: HashMap<Uid, BTreeMap<Arc<str>, Pod>>,
     /// UIDs of pods that are gone: the answer to a write may come after the watch's last word, or the other way round.
     gone: Gone,
-    dirty: BTreeSet<Arc<str>>,
-    timers: Timers<Arc<str>>,
+    dirty: BTreeSet<Uid>,
+    timers: Timers<Uid>,
     tellings: Vec<Telling>,
     passes: u64,
 }
@@ -48,11 +48,11 @@ pub struct Broadcasts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Home {
     /// The UID of its job.
-    job: Arc<str>,
+    job: Uid,
     /// Its node.
-    node: Arc<str>,
+    node: NodeName,
     /// The pod's UID.
-    uid: Arc<str>,
+    uid: Uid,
 }
 
 impl Broadcasts {

@@ -1,15 +1,13 @@
 //! What the ledger asks the controller to do. A command is whole: carrying it out needs no further choice.
 
-use std::sync::Arc;
-
 use prewarm_api::kruise::ImagePullJob;
 use prewarm_api::reference_object::ObjectReference;
 use serde_json::Value;
 
 use super::cron::RunKey;
 use crate::node_image;
-use crate::object::ObjectKey;
 use crate::object::SourceKey;
+use crate::object::{NodeName, ObjectKey, Uid};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,14 +15,14 @@ pub enum Command {
     /// Write a NodeImage.
     NodeImage {
         /// The node.
-        node: Arc<str>,
+        node: NodeName,
         /// What to do with it.
         action: node_image::Action,
     },
     /// Write an ImagePullJob.
     Job {
         /// The job's UID.
-        uid: Arc<str>,
+        uid: Uid,
         /// Where it is.
         key: ObjectKey,
         /// What to do with it.
@@ -33,7 +31,7 @@ pub enum Command {
     /// Write an ImageListPullJob.
     List {
         /// The job's UID.
-        uid: Arc<str>,
+        uid: Uid,
         /// Where it is.
         key: ObjectKey,
         /// What to do with it.
@@ -42,14 +40,14 @@ pub enum Command {
     /// Make a child of an ImageListPullJob.
     CreateChild {
         /// The UID of the list.
-        list: Arc<str>,
+        list: Uid,
         /// The child.
         child: Box<ImagePullJob>,
     },
     /// Delete a child of an ImageListPullJob.
     DeleteChild {
         /// The UID of the list.
-        list: Arc<str>,
+        list: Uid,
         /// Where the child is.
         key: ObjectKey,
         /// Its UID.
@@ -58,7 +56,7 @@ pub enum Command {
     /// Write a BroadcastJob.
     Broadcast {
         /// The job's UID.
-        uid: Arc<str>,
+        uid: Uid,
         /// Where it is.
         key: ObjectKey,
         /// What to do with it.
@@ -67,25 +65,25 @@ pub enum Command {
     /// Make a pod of a BroadcastJob.
     CreatePod {
         /// The UID of the job.
-        job: Arc<str>,
+        job: Uid,
         /// The node that it is for.
-        node: Arc<str>,
+        node: NodeName,
         /// The pod.
         pod: Box<Value>,
     },
     /// Delete a pod of a BroadcastJob.
     DeletePod {
         /// The UID of the job.
-        job: Arc<str>,
+        job: Uid,
         /// Where the pod is.
         key: ObjectKey,
         /// Its UID.
-        uid: Arc<str>,
+        uid: Uid,
     },
     /// Write an AdvancedCronJob's status.
     Cron {
         /// The cron job's UID.
-        uid: Arc<str>,
+        uid: Uid,
         /// Where it is.
         key: ObjectKey,
         /// What to do with it.
@@ -94,7 +92,7 @@ pub enum Command {
     /// Make a run of an AdvancedCronJob.
     CreateRun {
         /// The UID of the cron job.
-        cron: Arc<str>,
+        cron: Uid,
         /// Where it will be.
         key: RunKey,
         /// The run.
@@ -103,11 +101,11 @@ pub enum Command {
     /// Delete a run of an AdvancedCronJob.
     DeleteRun {
         /// The UID of the cron job.
-        cron: Arc<str>,
+        cron: Uid,
         /// Where it is.
         key: RunKey,
         /// Its UID.
-        uid: Arc<str>,
+        uid: Uid,
     },
     /// Read a Secret that jobs name.
     ReadSource(SourceKey),

@@ -15,7 +15,7 @@ use super::size::{JobState, JobStates};
 use super::timers::Timers;
 use crate::advanced_cron_job::child::Child;
 use crate::advanced_cron_job::runs::Runs;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 use entry::Cron;
 
 mod entry;
@@ -30,16 +30,16 @@ pub struct Crons {
     known_kinds: BTreeSet<TemplateKind>,
     /// The namespaces all of whose Jobs are known: they are watched only where a cron job makes some.
     known_jobs: BTreeSet<String>,
-    entries: BTreeMap<Arc<str>, Cron>,
-    uids: HashMap<ObjectKey, Arc<str>>,
+    entries: BTreeMap<Uid, Cron>,
+    uids: HashMap<ObjectKey, Uid>,
     /// The runs of each cron job, by name.
-    runs: HashMap<Arc<str>, BTreeMap<Arc<str>, Child>>,
+    runs: HashMap<Uid, BTreeMap<Arc<str>, Child>>,
     /// Whose run is where.
     homes: HashMap<RunKey, Home>,
     /// UIDs of runs that are gone: the answer to a write may come after the watch's last word, or the other way round.
     gone: Gone,
-    dirty: BTreeSet<Arc<str>>,
-    timers: Timers<Arc<str>>,
+    dirty: BTreeSet<Uid>,
+    timers: Timers<Uid>,
     tellings: Vec<Telling>,
     /// What became of runs, as far as the statuses have it.
     counted: Runs,
@@ -66,9 +66,9 @@ impl RunKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Home {
     /// The UID of its cron job.
-    cron: Arc<str>,
+    cron: Uid,
     /// The run's UID.
-    uid: Arc<str>,
+    uid: Uid,
 }
 
 /// No runs.

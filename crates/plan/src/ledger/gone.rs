@@ -1,7 +1,8 @@
 //! Objects that are gone: names come back, also at once, and what is said of an object may come after its end.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
+
+use crate::object::Uid;
 
 /// So many objects are remembered that are gone. What is said of one after so many others have gone does not come any more.
 const MOST_GONE: usize = 4096;
@@ -9,13 +10,13 @@ const MOST_GONE: usize = 4096;
 /// UIDs of objects that are gone, the last ones of them.
 #[derive(Debug, Default)]
 pub struct Gone {
-    order: VecDeque<Arc<str>>,
-    uids: HashSet<Arc<str>>,
+    order: VecDeque<Uid>,
+    uids: HashSet<Uid>,
 }
 
 impl Gone {
     /// One is gone.
-    pub fn add(&mut self, uid: Arc<str>) {
+    pub fn add(&mut self, uid: Uid) {
         if self.uids.insert(uid.clone()) {
             self.order.push_back(uid);
         }

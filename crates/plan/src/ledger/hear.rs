@@ -15,8 +15,8 @@ use super::record::{ImageRecord, NodeImageRecord};
 use super::{Ledger, Target, measure};
 use crate::broadcast_job::fitness::NodeFacts;
 use crate::image_pull_job::roll::Roll;
-use crate::object::ImageKey;
 use crate::object::ObjectKey;
+use crate::object::{ImageKey, NodeName, Uid};
 use crate::selection::Selection;
 
 /// So many jobs are remembered that are gone before their watch has said so. Beyond that, a late word of the watch may
@@ -26,7 +26,10 @@ const MOST_ENDED: usize = 10_000;
 impl Ledger {
     /// A Node is like this.
     pub fn hear_node(&mut self, object: NodeObject) {
-        let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text(name)) else { return };
+        let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text::<NodeName>(name))
+        else {
+            return;
+        };
         let mut fitness = NodeFacts::read(&object, Arc::default());
         let facts = Facts::read(object, &self.settings.agent_nodes, &mut self.shared);
         fitness.labels = facts.labels.clone();
@@ -42,7 +45,7 @@ impl Ledger {
 
     /// A Node is gone.
     pub fn lose_node(&mut self, name: &str) {
-        let name = self.shared.text(name);
+        let name: NodeName = self.shared.text(name);
         self.broadcasts.lose_node(&name);
         if self.nodes.get_mut(&name).and_then(|node| node.facts.take()).is_some() {
             self.regard(&name);
@@ -52,7 +55,10 @@ impl Ledger {
     /// A NodeImage is like this.
     pub fn hear_node_image(&mut self, mut object: NodeImage, now: Timestamp) {
         object.metadata.managed_fields = None;
-        let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text(name)) else { return };
+        let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text::<NodeName>(name))
+        else {
+            return;
+        };
         let new = self.shared.record(object);
         let node = self.nodes.entry(name.clone()).or_default();
         // An earlier object of this name has an earlier version, too.
@@ -86,7 +92,7 @@ impl Ledger {
 
     /// A NodeImage is gone. With a UID, only if it is still that one.
     pub fn lose_node_image(&mut self, name: &str, uid: Option<&str>) {
-        let name = self.shared.text(name);
+        let name: NodeName = self.shared.text(name);
         let Some(node) = self.nodes.get_mut(&name) else { return };
         let is_that = |held: &str| uid.is_none_or(|uid| uid == held);
         if node.image.as_ref().is_some_and(|image| is_that(&image.uid)) {
@@ -98,7 +104,9 @@ impl Ledger {
     /// An ImagePullJob is like this.
     pub fn hear_job(&mut self, mut object: ImagePullJob) {
         object.metadata.managed_fields = None;
-        let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text(uid)) else { return };
+        let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text::<Uid>(uid)) else {
+            return;
+        };
         if self.ended.contains(&uid) {
             return;
         }
@@ -128,9 +136,9 @@ impl Ledger {
     }
 
     /// Brings everything that depends on a job in line with it.
-    fn place_job(&mut self, uid: &Arc<str>, had_roll: bool, is_new_spec: bool) {
+    fn place_job(&mut self, uid: &Uid, had_roll: bool, is_new_spec: bool) {
         let job = &self.jobs[uid];
-        if let Some(list) = job.list_uid().map(|list| self.shared.text(list)) {
+        if let Some(list) = job.list_uid().map(|list| self.shared.text::<Uid>(list)) {
             self.children.entry(list.clone()).or_default().insert(uid.clone());
             self.soil(Target::List(list));
         }
@@ -164,7 +172,7 @@ impl Ledger {
         let Some(job) = self.jobs.remove(&held) else { return };
         self.unlist(job.image.clone(), &held);
         self.unclaim_sources(&job.key, &BTreeSet::new());
-        if let Some(list) = job.list_uid().map(|list| self.shared.text(list)) {
+        if let Some(list) = job.list_uid().map(|list| self.shared.text::<Uid>(list)) {
             self.forget_child(&list, &held);
         }
         self.timers.set(Target::Job(held.clone()), None);
@@ -175,13 +183,13 @@ impl Ledger {
     pub(super) fn end_job(&mut self, key: &ObjectKey, uid: &str) {
         self.lose_job(key, Some(uid));
         if self.ended.len() < MOST_ENDED {
-            let uid = self.shared.text(uid);
+            let uid: Uid = self.shared.text(uid);
             self.ended.insert(uid);
         }
     }
 
     /// Takes a job out of the unfinished ones of its image.
-    fn unlist(&mut self, image: Option<ImageKey>, uid: &Arc<str>) {
+    fn unlist(&mut self, image: Option<ImageKey>, uid: &Uid) {
         let image = image.unwrap_or_else(no_image);
         if let Some(uids) = self.by_image.get_mut(&image) {
             uids.remove(uid);
@@ -191,7 +199,7 @@ impl Ledger {
         }
     }
 
-    fn forget_child(&mut self, list: &Arc<str>, child: &Arc<str>) {
+    fn forget_child(&mut self, list: &Uid, child: &Uid) {
         if let Some(children) = self.children.get_mut(list) {
             children.remove(child);
             if children.is_empty() {
@@ -202,7 +210,7 @@ impl Ledger {
     }
 
     /// A job is over: its nodes look whether they still need what it wanted.
-    fn dismiss(&mut self, uid: &Arc<str>) {
+    fn dismiss(&mut self, uid: &Uid) {
         let Some(job) = self.jobs.get_mut(uid) else { return };
         let Some(roll) = job.roll.take() else { return };
         // A job that was edited may have entries of another image on nodes that it no longer selects.
@@ -213,7 +221,7 @@ impl Ledger {
     }
 
     /// Fills a job's roll.
-    fn enroll(&mut self, uid: &Arc<str>) {
+    fn enroll(&mut self, uid: &Uid) {
         if let Some(job) = self.jobs.get_mut(uid) {
             job.roll = Some(Roll::default());
         }
@@ -266,13 +274,13 @@ impl Ledger {
         }
     }
 
-    fn jobs_by_pods(&self, namespace: &str) -> Vec<Arc<str>> {
+    fn jobs_by_pods(&self, namespace: &str) -> Vec<Uid> {
         let selects = |job: &Job| job.is_active() && matches!(job.selection, Selection::Pods(_));
         let jobs = self.jobs.iter().filter(|(_, job)| job.key.namespace == namespace && selects(job));
         jobs.map(|(uid, _)| uid.clone()).collect()
     }
 
-    fn count_pods(&mut self, uid: &Arc<str>) {
+    fn count_pods(&mut self, uid: &Uid) {
         let Some(job) = self.jobs.get_mut(uid) else { return };
         job.pods.clear();
         if let Selection::Pods(requirements) = &job.selection {
@@ -285,7 +293,7 @@ impl Ledger {
     }
 }
 
-fn uncount(pods: &mut HashMap<Arc<str>, usize>, node: &Arc<str>) {
+fn uncount(pods: &mut HashMap<NodeName, usize>, node: &NodeName) {
     if let Some(count) = pods.get_mut(node) {
         *count -= 1;
         if *count == 0 {

@@ -7,7 +7,7 @@ use super::hear::{is_newer, version};
 use super::list::List;
 use super::{Ledger, Target};
 use crate::advanced_cron_job::child::Child;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 
 impl Ledger {
     /// An ImageListPullJob is like this. It may be a run of a cron job.
@@ -19,7 +19,9 @@ impl Ledger {
 
     fn keep_list(&mut self, mut object: ImageListPullJob) {
         object.metadata.managed_fields = None;
-        let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text(uid)) else { return };
+        let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text::<Uid>(uid)) else {
+            return;
+        };
         let key = ObjectKey::of(&object.metadata);
         if self.list_uids.get(&key).is_some_and(|other| *other != uid) {
             self.drop_list(&key, None);

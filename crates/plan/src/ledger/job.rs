@@ -1,7 +1,6 @@
 //! One ImagePullJob, and what is derived from it once instead of at every pass.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, ImagePullJob, SecretReference};
@@ -13,9 +12,9 @@ use super::reference;
 use crate::image_pull_job::roll::Roll;
 use crate::image_pull_job::standing::Claim;
 use crate::image_pull_job::{UnknownNodes, is_finished};
-use crate::object::ImageKey;
 use crate::object::ObjectKey;
 use crate::object::SourceKey;
+use crate::object::{ImageKey, NodeName};
 use crate::selection::Selection;
 
 /// One job.
@@ -32,7 +31,7 @@ pub struct Job {
     /// Its nodes, while it is not over.
     pub roll: Option<Roll>,
     /// How many matching pods there are on each node, for a job that selects by pods.
-    pub pods: HashMap<Arc<str>, usize>,
+    pub pods: HashMap<NodeName, usize>,
     /// The Secrets that its pulls use.
     pub secrets: Vec<SecretReference>,
     /// Secrets that it names and that do not exist.

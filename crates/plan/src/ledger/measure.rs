@@ -9,7 +9,6 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,7 +17,7 @@ use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase};
 
 use super::job::Job;
 use super::record::{NodeImageRecord, TagRecord, TagStatus};
-use crate::object::ImageKey;
+use crate::object::{ImageKey, Uid};
 
 /// Something that was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +91,7 @@ pub(super) fn measure(
     old: &NodeImageRecord,
     new: &NodeImageRecord,
     changed: &[ImageKey],
-    jobs: &BTreeMap<Arc<str>, Job>,
+    jobs: &BTreeMap<Uid, Job>,
     now: Timestamp,
 ) -> Vec<Measured> {
     let mut measured = Vec::new();

@@ -11,7 +11,7 @@ use prewarm_api::names::{LINUX, NODE_TYPE_LABEL, OS_LABEL, VIRTUAL_KUBELET};
 use super::attempts::Attempts;
 use super::record::{NodeImageRecord, Shared, TagRecord};
 use crate::node_image::Verdict;
-use crate::object::ImageKey;
+use crate::object::{ImageKey, NodeZone, Uid};
 use crate::selection::Requirements;
 
 /// The label with a node's zone.
@@ -32,7 +32,7 @@ pub struct Node {
     /// Writes to its NodeImage.
     pub attempts: Attempts,
     /// The UID of the NodeImage that is being written, if there was one.
-    pub addressed: Option<Arc<str>>,
+    pub addressed: Option<Uid>,
     /// The verdicts that are being written.
     pub judging: Vec<Verdict>,
     intents: Intents,
@@ -40,23 +40,23 @@ pub struct Node {
     /// How many entries the next patch may change: fewer after one was refused, to find the entry that is not taken.
     most_entries: Option<usize>,
     /// The UID of the last NodeImage that is gone. UIDs do not come back, but late answers about it may.
-    gone: Option<Arc<str>>,
+    gone: Option<Uid>,
 }
 
 /// What jobs want of a node, by entry.
-type Intents = BTreeMap<ImageKey, BTreeMap<Arc<str>, Intent>>;
+type Intents = BTreeMap<ImageKey, BTreeMap<Uid, Intent>>;
 
 /// What a Node says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     /// Its UID.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// Its labels.
     pub labels: Arc<BTreeMap<String, String>>,
     /// Whether it can work.
     pub is_ready: bool,
     /// Where it stands; empty if it does not say.
-    pub zone: Arc<str>,
+    pub zone: NodeZone,
     /// Whether it is being deleted.
     pub is_terminating: bool,
     /// Whether an agent runs there, or is to run there.
@@ -131,7 +131,7 @@ impl Node {
     }
 
     /// Where the node stands.
-    pub fn zone(&self) -> Arc<str> {
+    pub fn zone(&self) -> NodeZone {
         self.facts.as_ref().map(|facts| facts.zone.clone()).unwrap_or_default()
     }
 
@@ -170,14 +170,14 @@ impl Node {
     }
 
     /// A job wants something of it.
-    pub fn intend(&mut self, key: &ImageKey, uid: Arc<str>, want: Want, since: Timestamp) {
+    pub fn intend(&mut self, key: &ImageKey, uid: Uid, want: Want, since: Timestamp) {
         let version = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag.version);
         let intent = Intent { want, since, version, is_under_way: false };
         self.intents.entry(key.clone()).or_default().insert(uid, intent);
     }
 
     /// What the next patch carries, by entry.
-    pub fn pending(&self) -> impl Iterator<Item = (&ImageKey, &BTreeMap<Arc<str>, Intent>)> {
+    pub fn pending(&self) -> impl Iterator<Item = (&ImageKey, &BTreeMap<Uid, Intent>)> {
         self.intents.iter().take(self.most_entries.unwrap_or(usize::MAX))
     }
 
@@ -196,7 +196,7 @@ impl Node {
     pub fn settle_intents(
         &mut self,
         is_wanted: impl Fn(&Self, &ImageKey, &str, &Intent) -> bool,
-    ) -> Vec<Arc<str>> {
+    ) -> Vec<Uid> {
         self.retain_intents(|node, key, uid, intent| {
             !node.is_done(key, uid, intent) && (intent.is_under_way || is_wanted(node, key, uid, intent))
         })
@@ -204,11 +204,11 @@ impl Node {
 
     /// Drops the pulls that were decided earlier and could not be written then, and says whose they were. Their jobs
     /// decide again, on what there is by now.
-    pub fn drop_stale_pulls(&mut self, now: Timestamp) -> Vec<Arc<str>> {
+    pub fn drop_stale_pulls(&mut self, now: Timestamp) -> Vec<Uid> {
         self.retain_intents(|_, _, _, intent| !intent.want.is_pull() || intent.since == now)
     }
 
-    fn retain_intents(&mut self, stays: impl Fn(&Self, &ImageKey, &str, &Intent) -> bool) -> Vec<Arc<str>> {
+    fn retain_intents(&mut self, stays: impl Fn(&Self, &ImageKey, &str, &Intent) -> bool) -> Vec<Uid> {
         let mut intents = std::mem::take(&mut self.intents);
         let mut dropped = Vec::new();
         intents.retain(|key, by_job| {
@@ -226,7 +226,7 @@ impl Node {
     }
 
     /// A patch that carries what is pending is on its way. Says whose pulls those are.
-    pub fn send(&mut self) -> Vec<Arc<str>> {
+    pub fn send(&mut self) -> Vec<Uid> {
         let most = self.most_entries.unwrap_or(usize::MAX);
         let mut pulls = Vec::new();
         for (uid, intent) in self.intents.values_mut().take(most).flatten() {
@@ -239,7 +239,7 @@ impl Node {
     }
 
     /// What was on its way has arrived or not. Says what it carried, and for whom.
-    pub fn land(&mut self) -> (Vec<ImageKey>, Vec<Arc<str>>) {
+    pub fn land(&mut self) -> (Vec<ImageKey>, Vec<Uid>) {
         let (mut keys, mut uids) = (Vec::new(), Vec::new());
         for (key, by_job) in &mut self.intents {
             let carried = by_job.iter_mut().filter(|(_, intent)| intent.is_under_way);

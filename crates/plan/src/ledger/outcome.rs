@@ -1,7 +1,5 @@
 //! What became of commands.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage, PullPhase};
@@ -12,8 +10,8 @@ use super::node::Refused;
 use super::record::TagRecord;
 use super::{Ledger, Target, reference, turn_list};
 use crate::node_image::Verdict;
-use crate::object::ImageKey;
 use crate::object::ObjectKey;
+use crate::object::{ImageKey, NodeName, Uid};
 
 impl Ledger {
     /// A NodeImage was written, or not. `jitter` is a random number from 0 to 1.
@@ -24,7 +22,7 @@ impl Ledger {
         now: Timestamp,
         jitter: f64,
     ) {
-        let name = self.shared.text(name);
+        let name: NodeName = self.shared.text(name);
         let Some(node) = self.nodes.get_mut(&name) else { return };
         let was_failing = node.attempts.is_failing();
         let (carried, concerned) = node.land();
@@ -76,14 +74,14 @@ impl Ledger {
         }
     }
 
-    fn tell_refusal(&mut self, name: &Arc<str>, key: &ImageKey, reason: &str) {
+    fn tell_refusal(&mut self, name: &NodeName, key: &ImageKey, reason: &str) {
         let note = format!("{}:{} cannot be written to this node: {reason}", key.name, key.tag);
         let about = reference::node_image(name, self.nodes.get(name));
         self.tell(Telling { about, is_warning: true, reason: PULL_IMAGE_FAILED, note });
     }
 
     /// Tells of the verdicts that were written (kruise R18). Those that did not hold any more were not.
-    fn tell_verdicts(&mut self, name: &Arc<str>) {
+    fn tell_verdicts(&mut self, name: &NodeName) {
         let held = self.nodes.get_mut(name);
         let verdicts = held.map(|node| std::mem::take(&mut node.judging)).unwrap_or_default();
         let image = self.nodes.get(name).and_then(|node| node.image.clone());
@@ -105,7 +103,7 @@ impl Ledger {
     pub fn job_outcome(
         &mut self,
         key: &ObjectKey,
-        uid: &Arc<str>,
+        uid: &Uid,
         outcome: Outcome<ImagePullJob>,
         now: Timestamp,
         jitter: f64,
@@ -142,7 +140,7 @@ impl Ledger {
     pub fn list_outcome(
         &mut self,
         key: &ObjectKey,
-        uid: &Arc<str>,
+        uid: &Uid,
         outcome: Outcome<ImageListPullJob>,
         now: Timestamp,
         jitter: f64,
@@ -169,7 +167,7 @@ impl Ledger {
     /// A child of a list was made, or not.
     pub fn child_created(
         &mut self,
-        list_uid: &Arc<str>,
+        list_uid: &Uid,
         child: &ImagePullJob,
         outcome: Outcome<ImagePullJob>,
         now: Timestamp,
@@ -209,7 +207,7 @@ impl Ledger {
     /// A child of a list was deleted, or not.
     pub fn child_deleted(
         &mut self,
-        list_uid: &Arc<str>,
+        list_uid: &Uid,
         key: &ObjectKey,
         uid: &str,
         outcome: Outcome<ImagePullJob>,

@@ -1,13 +1,14 @@
 //! The pods that jobs select by: where they run and what they are labelled with, and nothing else of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+
+use crate::object::NodeName;
 
 /// A pod, as far as jobs select by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodFacts {
     /// The node it runs on, if it has one.
-    pub node: Option<Arc<str>>,
+    pub node: Option<NodeName>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Whether it runs or will: neither ended nor on its way out.
@@ -16,7 +17,7 @@ pub struct PodFacts {
 
 impl PodFacts {
     /// The node on which it counts.
-    pub fn place(&self) -> Option<&Arc<str>> {
+    pub fn place(&self) -> Option<&NodeName> {
         self.node.as_ref().filter(|_| self.is_active)
     }
 }

@@ -15,13 +15,13 @@ use prewarm_api::names::message::NODE_SILENT;
 use prewarm_api::reference_object::ObjectReference;
 
 use super::intern::Interner;
-use crate::object::ImageKey;
+use crate::object::{ImageKey, Uid};
 
 /// A NodeImage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeImageRecord {
     /// Its UID.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// Its resourceVersion.
     pub resource_version: String,
     /// Its generation: it grows with every change of the spec and with nothing else.
@@ -29,7 +29,7 @@ pub struct NodeImageRecord {
     /// Its labels.
     pub labels: Arc<BTreeMap<String, String>>,
     /// The UID of the Node among its owners.
-    pub node_uid: Option<Arc<str>>,
+    pub node_uid: Option<Uid>,
     /// Whether it has any owner.
     pub has_owners: bool,
     /// When it was made.
@@ -114,8 +114,8 @@ pub struct Shared {
 
 impl Shared {
     /// The shared copy of a name.
-    pub fn text(&mut self, text: &str) -> Arc<str> {
-        self.texts.share(text)
+    pub fn text<T: From<Arc<str>>>(&mut self, text: &str) -> T {
+        self.texts.share(text).into()
     }
 
     /// The shared copy of labels.

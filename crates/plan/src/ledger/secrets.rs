@@ -4,7 +4,6 @@
 //! every Secret of the cluster.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,8 +13,8 @@ use super::attempts::Attempts;
 use super::command::Command;
 use super::job::Job;
 use super::{Ledger, Target};
-use crate::object::ObjectKey;
 use crate::object::SourceKey;
+use crate::object::{ObjectKey, Uid};
 use crate::secret::{self, Action, Copy, Observed, Settlement, SourceState, plain_reference, settle};
 
 /// A source is read again after this.
@@ -77,7 +76,7 @@ impl Ledger {
         let names = |job: &Job| job.object.spec.pull_secrets.iter().flatten().any(|secret| secret == name);
         let is_concerned = |job: &Job| job.key.namespace == self.settings.config_namespace && names(job);
         let concerned = self.jobs.iter().filter(|(_, job)| job.is_active() && is_concerned(job));
-        let concerned: Vec<Arc<str>> = concerned.map(|(uid, _)| uid.clone()).collect();
+        let concerned: Vec<Uid> = concerned.map(|(uid, _)| uid.clone()).collect();
         for uid in concerned {
             self.refresh_secrets(&uid);
         }
@@ -131,7 +130,7 @@ impl Ledger {
     }
 
     /// A job names these sources now.
-    pub(super) fn claim_sources(&mut self, uid: &Arc<str>) {
+    pub(super) fn claim_sources(&mut self, uid: &Uid) {
         let Some(job) = self.jobs.get(uid) else { return };
         let needs_copies = job.is_active() && job.key.namespace != self.settings.config_namespace;
         let wanted = if needs_copies { job.sources() } else { BTreeSet::new() };
@@ -198,7 +197,7 @@ impl Ledger {
         let pause = source.attempts.pause_ends().filter(|at| *at > now);
         let wake_at = crate::node_image::earliest(Some(read_at).filter(|at| is_polled && *at > now), pause);
         self.timers.set(Target::Source(key.clone()), wake_at);
-        let claimants: Vec<Arc<str>> =
+        let claimants: Vec<Uid> =
             self.sources[key].claimants.iter().filter_map(|job| self.job_uids.get(job).cloned()).collect();
         for uid in claimants {
             self.refresh_secrets(&uid);
@@ -206,7 +205,7 @@ impl Ledger {
     }
 
     /// Brings a job's view of its Secrets up to date.
-    fn refresh_secrets(&mut self, uid: &Arc<str>) {
+    fn refresh_secrets(&mut self, uid: &Uid) {
         let Some(job) = self.jobs.get(uid) else { return };
         let mut view = SecretsView::default();
         for source in job.sources() {

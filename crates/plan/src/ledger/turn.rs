@@ -1,6 +1,5 @@
 //! One turn: everything that has changed is looked at once, and what is to be done comes out as commands.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,6 +19,7 @@ use super::{Ledger, Target};
 use crate::image_pull_job::standing::{Need, needed};
 use crate::image_pull_job::{self, Hold, Observed, UnknownNodes, expires_at};
 use crate::node_image::{self, Action, earliest};
+use crate::object::{NodeName, Uid};
 use crate::selection::Selection;
 use crate::stamp::after;
 
@@ -64,7 +64,7 @@ impl Ledger {
         }
     }
 
-    fn job_pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
+    fn job_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let Some(job) = self.jobs.get(uid) else { return };
         self.passes.jobs += 1;
         if !job.is_active() {
@@ -83,7 +83,7 @@ impl Ledger {
         self.timers.set(Target::Job(uid.clone()), wake_at);
     }
 
-    fn find_unknown_nodes(&mut self, uid: &Arc<str>) {
+    fn find_unknown_nodes(&mut self, uid: &Uid) {
         let Some(job) = self.jobs.get_mut(uid) else { return };
         let Selection::Names(names) = &job.selection else { return };
         if job.unknown_nodes.is_none() {
@@ -100,7 +100,7 @@ impl Ledger {
     }
 
     /// What keeps a job from granting, and until when at most.
-    fn hold(&self, uid: &Arc<str>, now: Timestamp) -> (Option<Hold>, Option<Timestamp>) {
+    fn hold(&self, uid: &Uid, now: Timestamp) -> (Option<Hold>, Option<Timestamp>) {
         let job = &self.jobs[uid];
         if job.image.is_none() {
             return (Some(Hold::Image), None);
@@ -120,7 +120,7 @@ impl Ledger {
         (None, None)
     }
 
-    fn want(&mut self, uid: &Arc<str>, hold: Option<Hold>, now: Timestamp, wake_at: &mut Option<Timestamp>) {
+    fn want(&mut self, uid: &Uid, hold: Option<Hold>, now: Timestamp, wake_at: &mut Option<Timestamp>) {
         let Some(job) = self.jobs.get_mut(uid) else { return };
         let Some(mut roll) = job.roll.take() else { return };
         let wants = image_pull_job::wants(&observe(job, hold, now), &mut roll);
@@ -140,7 +140,7 @@ impl Ledger {
 
     fn report(
         &mut self,
-        uid: &Arc<str>,
+        uid: &Uid,
         hold: Option<Hold>,
         now: Timestamp,
         wake_at: &mut Option<Timestamp>,
@@ -184,7 +184,7 @@ impl Ledger {
     }
 
     /// A job that is over or on its way out: its Secrets are released, its finalizer taken off, its time runs out.
-    fn closing_pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
+    fn closing_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let is_released = self.is_released(&self.jobs[uid].key);
         let Some(job) = self.jobs.get_mut(uid) else { return };
         let mut wake_at = None;
@@ -209,7 +209,7 @@ impl Ledger {
         self.timers.set(Target::Job(uid.clone()), wake_at);
     }
 
-    fn node_pass(&mut self, name: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
+    fn node_pass(&mut self, name: &NodeName, now: Timestamp, commands: &mut Vec<Command>) {
         self.passes.nodes += 1;
         self.settle_intents(name);
         if self.drop_stale_pulls(name, now) {
@@ -257,7 +257,7 @@ impl Ledger {
     }
 
     /// Drops what is no longer wanted of a node: what was taken back while it waited to be written is not written.
-    fn settle_intents(&mut self, name: &Arc<str>) {
+    fn settle_intents(&mut self, name: &NodeName) {
         let Some(node) = self.nodes.get_mut(name).filter(|node| node.has_intents()) else { return };
         let jobs = &self.jobs;
         let dropped = node.settle_intents(|node, key, uid, intent| {
@@ -275,7 +275,7 @@ impl Ledger {
 
     /// Pulls that had to wait were decided on an older view, and limits are counted on a fresh one (design 6). Returns
     /// whether there were any.
-    fn drop_stale_pulls(&mut self, name: &Arc<str>, now: Timestamp) -> bool {
+    fn drop_stale_pulls(&mut self, name: &NodeName, now: Timestamp) -> bool {
         let node = self.nodes.get_mut(name).filter(|node| !node.attempts.is_blocked(now));
         let dropped = node.map(|node| node.drop_stale_pulls(now)).unwrap_or_default();
         for uid in &dropped {
@@ -287,7 +287,7 @@ impl Ledger {
 
 /// Jobs and Secrets, as entries of NodeImages know them.
 struct World<'a> {
-    jobs: &'a std::collections::BTreeMap<Arc<str>, Job>,
+    jobs: &'a std::collections::BTreeMap<Uid, Job>,
     copies: &'a std::collections::BTreeMap<String, crate::secret::Copy>,
     config_namespace: &'a str,
 }

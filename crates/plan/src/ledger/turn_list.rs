@@ -1,7 +1,5 @@
 //! The pass over an ImageListPullJob.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob};
 use prewarm_api::names::REVISION_HASH_LABEL;
@@ -16,10 +14,10 @@ use super::{Ledger, Target, reference};
 use crate::image_list_pull_job::{Decision, Observed, decide};
 use crate::image_pull_job::STATUS_INTERVAL;
 use crate::node_image::earliest;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 
 impl Ledger {
-    pub(super) fn list_pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
+    pub(super) fn list_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let Some(list) = self.lists.get(uid) else { return };
         self.passes.lists += 1;
         let children = self.children.get(uid).into_iter().flatten();
@@ -39,7 +37,7 @@ impl Ledger {
     }
 
     /// Children that wait for their siblings are told when all are there.
-    fn notice_completeness(&mut self, uid: &Arc<str>) {
+    fn notice_completeness(&mut self, uid: &Uid) {
         let Some(list) = self.lists.get_mut(uid).filter(|list| list.has_all_children && !list.is_complete)
         else {
             return;
@@ -50,7 +48,7 @@ impl Ledger {
     }
 
     /// What was done with children is told when the batch is over, with a count (kruise R77).
-    fn tell_children(&mut self, uid: &Arc<str>) {
+    fn tell_children(&mut self, uid: &Uid) {
         let Some(list) = self.lists.get_mut(uid) else { return };
         if list.has_writes() {
             return;
@@ -68,7 +66,7 @@ impl List {
     /// Begins what was decided, as far as nothing is under way, and says when to look again.
     fn carry_out(
         &mut self,
-        uid: &Arc<str>,
+        uid: &Uid,
         decision: Decision,
         now: Timestamp,
         commands: &mut Vec<Command>,
@@ -107,7 +105,7 @@ impl List {
     }
 
     /// Children are made in batches that double, so that a refusal costs one request and not two hundred (kruise R75).
-    fn write_children(&mut self, uid: &Arc<str>, decision: &Decision, commands: &mut Vec<Command>) {
+    fn write_children(&mut self, uid: &Uid, decision: &Decision, commands: &mut Vec<Command>) {
         for child in decision.create.iter().take(self.batch) {
             self.creating.extend(child.metadata.name.clone());
             commands.push(Command::CreateChild { list: uid.clone(), child: Box::new(child.clone()) });

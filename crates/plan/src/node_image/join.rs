@@ -11,12 +11,12 @@ use prewarm_api::reference_object::ObjectReference;
 use super::{Job, Observed};
 use crate::ledger::node::{Intent, Want};
 use crate::ledger::record::{ImageRecord, TagRecord};
-use crate::object::ImageKey;
+use crate::object::{ImageKey, Uid};
 use crate::pull_policy::{longest, tag_policy};
 use crate::stamp::stamp;
 
 /// What jobs want of one tag.
-pub type Wanted<'a> = (&'a str, &'a BTreeMap<Arc<str>, Intent>);
+pub type Wanted<'a> = (&'a str, &'a BTreeMap<Uid, Intent>);
 
 /// The image with what jobs want of it. `None` if nothing is left.
 pub fn image(

@@ -70,7 +70,7 @@ fn pods_on_nodes_that_do_not_fit_any_more_go_and_count_as_failed() {
         &[("a", "Running"), ("b", "Running"), ("c", "Succeeded"), ("d", "Running")],
     );
     for node in ["b", "c"] {
-        roll.set_node(&Arc::from(node), NodeStanding::Misfit(Misfit::Unschedulable));
+        roll.set_node(&NodeName::from(node), NodeStanding::Misfit(Misfit::Unschedulable));
     }
     let decision = decide(&observed(&job), &roll);
     assert_eq!(deleted(&decision), ["sweep-b", "sweep-d"], "d is no node at all");
@@ -82,9 +82,9 @@ fn pods_on_nodes_that_do_not_fit_any_more_go_and_count_as_failed() {
 fn a_pod_that_leaves_a_node_keeps_it_desired_until_it_is_gone() {
     let job = job(&json!({}));
     let mut roll = roll(&job, &["a", "b"], &[("a", "leaving"), ("b", "Running")]);
-    roll.set_node(&Arc::from("a"), NodeStanding::Misfit(Misfit::Labels));
+    roll.set_node(&NodeName::from("a"), NodeStanding::Misfit(Misfit::Labels));
     assert_eq!(counters(&decide(&observed(&job), &roll)), [2, 1, 0, 0]);
-    roll.remove(&Arc::from("a"), "sweep-a");
+    roll.remove(&NodeName::from("a"), "sweep-a");
     assert_eq!(counters(&decide(&observed(&job), &roll)), [1, 1, 0, 0]);
 }
 
@@ -134,7 +134,7 @@ fn a_job_that_fits_no_node_stays_and_says_why() {
     assert_eq!(condition(&decide(&observed(&job), &roll), "NodesFound").unwrap().2, "there is no node");
     for (node, misfit) in [("a", Misfit::Labels), ("b", Misfit::Unschedulable), ("c", Misfit::Unschedulable)]
     {
-        roll.set_node(&Arc::from(node), NodeStanding::Misfit(misfit));
+        roll.set_node(&NodeName::from(node), NodeStanding::Misfit(misfit));
     }
     let decision = decide(&observed(&job), &roll);
     let (status, _, message) = condition(&decision, "NodesFound").unwrap();
@@ -212,7 +212,7 @@ proptest! {
         for (number, (state, fits)) in states.iter().enumerate() {
             let node = format!("node-{number}");
             let standing = if *fits { NodeStanding::Fits } else { NodeStanding::Misfit(Misfit::Labels) };
-            roll.set_node(&Arc::from(node.as_str()), standing);
+            roll.set_node(&NodeName::from(node.as_str()), standing);
             if !STATES[*state].is_empty() {
                 roll.put(pod(&node, STATES[*state]));
             }

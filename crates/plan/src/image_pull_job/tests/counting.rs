@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::object::NodeName;
 
 fn stages() -> impl Strategy<Value = Stage> {
     prop_oneof![
@@ -45,7 +46,7 @@ fn told(roll: &mut Roll, now: Timestamp) -> impl PartialEq + std::fmt::Debug + u
     let places = (roll.taken(now), roll.overdue(), roll.next_overdue());
     let line = (roll.waiting().first(99), roll.waiting().len(), roll.waiting().is_empty());
     let needs = (roll.to_attach(), roll.to_withdraw(), roll.to_retry(99), roll.to_renew(99, now));
-    let failed: Vec<Arc<str>> = roll.failed().cloned().collect();
+    let failed: Vec<NodeName> = roll.failed().cloned().collect();
     (roll.counts(), places, line, needs, failed, roll.unfinished(), roll.next_renewal(now))
 }
 
@@ -57,7 +58,7 @@ proptest! {
         let mut kept = Roll::default();
         let mut last = BTreeMap::new();
         for (number, standing, now) in puts {
-            let name: Arc<str> = format!("n{number}").into();
+            let name: NodeName = format!("n{number}").into();
             let has_changed = kept.put(&name, standing.clone());
             prop_assert_eq!(has_changed, last.get(&name) != standing.as_ref());
             match standing {

@@ -1,7 +1,5 @@
 //! What is heard.
 
-use std::sync::Arc;
-
 use prewarm_api::kruise::BroadcastJob;
 
 use super::job::Broadcast;
@@ -11,11 +9,11 @@ use crate::broadcast_job::is_over;
 use crate::broadcast_job::pod::Pod;
 use crate::broadcast_job::roll::{NodeStanding, Roll};
 use crate::ledger::hear::is_newer;
-use crate::object::ObjectKey;
+use crate::object::{NodeName, ObjectKey, Uid};
 
 impl Broadcasts {
     /// A Node is like this. Only jobs whose pods fit it otherwise than before are woken (kruise R110).
-    pub fn hear_node(&mut self, name: &Arc<str>, facts: NodeFacts) {
+    pub fn hear_node(&mut self, name: &NodeName, facts: NodeFacts) {
         if self.nodes.get(name) == Some(&facts) {
             return;
         }
@@ -28,7 +26,7 @@ impl Broadcasts {
     }
 
     /// A Node is gone.
-    pub fn lose_node(&mut self, name: &Arc<str>) {
+    pub fn lose_node(&mut self, name: &NodeName) {
         self.nodes.remove(name);
         for (uid, job) in &mut self.jobs {
             if job.roll.set_node(name, NodeStanding::Absent) {
@@ -40,7 +38,7 @@ impl Broadcasts {
     /// A BroadcastJob is like this.
     pub fn hear_job(&mut self, mut object: BroadcastJob) {
         object.metadata.managed_fields = None;
-        let Some(uid) = object.metadata.uid.as_deref().map(Arc::<str>::from) else { return };
+        let Some(uid) = object.metadata.uid.as_deref().map(Uid::from) else { return };
         let key = ObjectKey::of(&object.metadata);
         if let Some(other) = self.uids.get(&key).filter(|other| **other != uid) {
             if is_newer(version(&self.jobs[other].object), version(&object)) {
@@ -64,7 +62,7 @@ impl Broadcasts {
     }
 
     /// Fills a job's roll anew. For a job that is over, only its pods matter.
-    fn enroll(&mut self, uid: &Arc<str>) {
+    fn enroll(&mut self, uid: &Uid) {
         let Some(job) = self.jobs.get_mut(uid) else { return };
         let restart_limit = job.object.spec.failure_policy.restart_limit.unwrap_or(0);
         let held = std::mem::replace(&mut job.roll, Roll::new(restart_limit));

@@ -1,7 +1,6 @@
 //! One BroadcastJob.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::{BROADCAST_JOB, BroadcastJob, BroadcastJobPhase};
@@ -13,7 +12,7 @@ use crate::ledger::attempts::Attempts;
 use crate::ledger::command::{News, Telling};
 use crate::ledger::reference;
 use crate::ledger::size::JobState;
-use crate::object::ObjectKey;
+use crate::object::{NodeName, ObjectKey, Uid};
 
 /// One job.
 #[derive(Clone, Debug)]
@@ -27,9 +26,9 @@ pub struct Broadcast {
     /// Its nodes and pods.
     pub roll: Roll,
     /// The nodes whose pods are being made.
-    pub creating: BTreeSet<Arc<str>>,
+    pub creating: BTreeSet<NodeName>,
     /// UIDs of pods that are being deleted.
-    pub deleting: BTreeSet<Arc<str>>,
+    pub deleting: BTreeSet<Uid>,
     /// How many pods may be made at once: it begins at one and grows with each that is taken, so that a refusal costs
     /// one request and not a thousand (kruise R120).
     pub window: usize,

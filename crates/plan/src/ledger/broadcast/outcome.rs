@@ -1,21 +1,19 @@
 //! What became of commands.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use prewarm_api::kruise::BroadcastJob;
 
 use super::Broadcasts;
 use crate::broadcast_job::pod::Pod;
 use crate::ledger::command::Outcome;
-use crate::object::ObjectKey;
+use crate::object::{NodeName, ObjectKey, Uid};
 
 impl Broadcasts {
     /// A BroadcastJob was written, or not.
     pub fn job_outcome(
         &mut self,
         key: &ObjectKey,
-        uid: &Arc<str>,
+        uid: &Uid,
         outcome: Outcome<BroadcastJob>,
         now: Timestamp,
         jitter: f64,
@@ -48,8 +46,8 @@ impl Broadcasts {
     /// A pod was made, or not.
     pub fn pod_created(
         &mut self,
-        uid: &Arc<str>,
-        node: &Arc<str>,
+        uid: &Uid,
+        node: &NodeName,
         namespace: &str,
         outcome: Outcome<Pod>,
         now: Timestamp,
@@ -90,9 +88,9 @@ impl Broadcasts {
     /// A pod was deleted, or not.
     pub fn pod_deleted(
         &mut self,
-        job_uid: &Arc<str>,
+        job_uid: &Uid,
         key: &ObjectKey,
-        uid: &Arc<str>,
+        uid: &Uid,
         outcome: Outcome<Pod>,
         now: Timestamp,
         jitter: f64,

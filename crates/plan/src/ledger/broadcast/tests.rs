@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::broadcast_job::pod::{Phase, Pod};
 use crate::ledger::size::{BroadcastPods, JobStates};
 use crate::ledger::{Command, Ledger, Outcome, Settings};
-use crate::object::ObjectKey;
+use crate::object::{NodeName, ObjectKey, Uid};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
@@ -47,12 +47,12 @@ fn ledger(nodes: usize) -> Ledger {
 }
 
 /// The pods that are asked for: job, node, and what the answer will be.
-fn creations(commands: &[Command]) -> Vec<(Arc<str>, Arc<str>, Pod)> {
+fn creations(commands: &[Command]) -> Vec<(Uid, NodeName, Pod)> {
     let pods = commands.iter().filter_map(|command| match command {
         Command::CreatePod { job, node, pod } => {
             let name: Arc<str> = pod["metadata"]["name"].as_str().unwrap().into();
             let pod = Pod {
-                uid: name.clone(),
+                uid: name.clone().into(),
                 name,
                 owner: job.clone(),
                 resource_version: "1".to_owned(),
@@ -147,7 +147,7 @@ fn pods_that_are_heard_of_before_their_job_are_counted() {
     let (_, _, pod) = creations(&other.turn(at(0))).remove(0);
     ledger.broadcasts.hear_pod("default", pod.clone());
     ledger.broadcasts.hear_job(job("sweep", &json!({})));
-    let made: Vec<Arc<str>> = creations(&ledger.turn(at(0))).into_iter().map(|(_, node, _)| node).collect();
+    let made: Vec<NodeName> = creations(&ledger.turn(at(0))).into_iter().map(|(_, node, _)| node).collect();
     assert_eq!(made.len(), 1);
     assert_ne!(made[0], pod.node);
 }

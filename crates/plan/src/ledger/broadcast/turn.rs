@@ -1,7 +1,5 @@
 //! The pass over a BroadcastJob.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use prewarm_api::names::event::PAUSED;
 use serde_json::json;
@@ -14,7 +12,7 @@ use crate::image_pull_job::STATUS_INTERVAL;
 use crate::ledger::command::{Command, News, Telling, Write};
 use crate::ledger::turn::{guarded, replace_status};
 use crate::node_image::earliest;
-use crate::object::ObjectKey;
+use crate::object::{NodeName, ObjectKey, Uid};
 
 impl Broadcasts {
     /// Looks at every job that has changed and decides what to do.
@@ -31,7 +29,7 @@ impl Broadcasts {
         commands.extend(self.tellings.drain(..).map(Command::Tell));
     }
 
-    fn pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
+    fn pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let Some(job) = self.jobs.get_mut(uid) else { return };
         self.passes += 1;
         let unreadable =
@@ -59,14 +57,14 @@ impl Broadcast {
     /// Makes and deletes pods, as far as it was decided.
     fn write_pods(
         &mut self,
-        uid: &Arc<str>,
+        uid: &Uid,
         decision: &Decision,
         by_scheduler: bool,
         commands: &mut Vec<Command>,
     ) {
         let room = decision.create.min(self.window.saturating_sub(self.creating.len()));
         let nodes = self.roll.empty().filter(|node| !self.creating.contains(*node)).take(room);
-        let nodes: Vec<Arc<str>> = nodes.cloned().collect();
+        let nodes: Vec<NodeName> = nodes.cloned().collect();
         for node in nodes {
             let pod = Box::new(pod(&self.object, &node, by_scheduler));
             self.creating.insert(node.clone());
@@ -83,7 +81,7 @@ impl Broadcast {
     /// Writes the job itself, and says when to look again.
     fn write(
         &mut self,
-        uid: &Arc<str>,
+        uid: &Uid,
         decision: &Decision,
         now: Timestamp,
         commands: &mut Vec<Command>,

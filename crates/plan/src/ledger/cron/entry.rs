@@ -1,7 +1,6 @@
 //! One AdvancedCronJob.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob, TemplateKind};
 
@@ -10,7 +9,7 @@ use crate::advanced_cron_job::timetable::{self, Trouble};
 use crate::ledger::attempts::Attempts;
 use crate::ledger::command::{News, Telling};
 use crate::ledger::reference;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 use crate::schedule::Schedule;
 
 /// One cron job.
@@ -25,9 +24,9 @@ pub struct Cron {
     /// Whether a run is being made.
     pub is_creating: bool,
     /// UIDs of runs that are being deleted.
-    pub deleting: BTreeSet<Arc<str>>,
+    pub deleting: BTreeSet<Uid>,
     /// UIDs of runs that are or were deleted for the next one, until the status says so.
-    pub replaced: BTreeSet<Arc<str>>,
+    pub replaced: BTreeSet<Uid>,
     /// Why the API server took no run.
     pub refusal: Option<String>,
     /// What people are told when the write that is under way has arrived.

@@ -1,20 +1,18 @@
 //! What is heard.
 
-use std::sync::Arc;
-
 use prewarm_api::kruise::AdvancedCronJob;
 
 use super::entry::Cron;
 use super::{Crons, Home, RunKey};
 use crate::advanced_cron_job::child::Child;
 use crate::ledger::hear::is_newer;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 
 impl Crons {
     /// An AdvancedCronJob is like this.
     pub fn hear_cron(&mut self, mut object: AdvancedCronJob) {
         object.metadata.managed_fields = None;
-        let Some(uid) = object.metadata.uid.as_deref().map(Arc::<str>::from) else { return };
+        let Some(uid) = object.metadata.uid.as_deref().map(Uid::from) else { return };
         let key = ObjectKey::of(&object.metadata);
         if let Some(other) = self.uids.get(&key).filter(|other| **other != uid) {
             if is_newer(version(&self.entries[other].object), version(&object)) {

@@ -1,7 +1,5 @@
 //! What became of commands.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use prewarm_api::kruise::AdvancedCronJob;
 use prewarm_api::names::event::RUN_REPLACED;
@@ -9,14 +7,14 @@ use prewarm_api::names::event::RUN_REPLACED;
 use super::{Crons, RunKey};
 use crate::advanced_cron_job::child::Child;
 use crate::ledger::command::{News, Outcome};
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 
 impl Crons {
     /// An AdvancedCronJob's status was written, or not.
     pub fn cron_outcome(
         &mut self,
         key: &ObjectKey,
-        uid: &Arc<str>,
+        uid: &Uid,
         outcome: Outcome<AdvancedCronJob>,
         now: Timestamp,
         jitter: f64,
@@ -47,7 +45,7 @@ impl Crons {
     /// A run was made, or not. What is there without a cron job to control it is `None`.
     pub fn run_created(
         &mut self,
-        uid: &Arc<str>,
+        uid: &Uid,
         key: &RunKey,
         outcome: Outcome<Option<Child>>,
         now: Timestamp,
@@ -78,9 +76,9 @@ impl Crons {
     /// A run was deleted, or not.
     pub fn run_deleted(
         &mut self,
-        uid: &Arc<str>,
+        uid: &Uid,
         key: &RunKey,
-        run: &Arc<str>,
+        run: &Uid,
         outcome: Outcome<Option<Child>>,
         now: Timestamp,
         jitter: f64,

@@ -1,7 +1,5 @@
 //! Turns over AdvancedCronJobs.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp};
 use prewarm_api::kruise::{AdvancedCronJob, ImageListPullJob, SkipReason, TemplateKind};
 use serde_json::{Value, json};
@@ -11,7 +9,7 @@ use crate::advanced_cron_job::runs::{Fate, Runs};
 use crate::ledger::cron::RunKey;
 use crate::ledger::size::JobStates;
 use crate::ledger::{Command, Ledger, Outcome, Settings, Write};
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 
 fn at(second: i64) -> Timestamp {
     let midnight: Timestamp = "2026-11-17T00:00:00Z".parse().unwrap();
@@ -76,7 +74,7 @@ fn carry_out(ledger: &mut Ledger, second: i64, is_taken: bool) -> Vec<String> {
     asked
 }
 
-fn held(ledger: &Ledger, uid: &Arc<str>) -> AdvancedCronJob {
+fn held(ledger: &Ledger, uid: &Uid) -> AdvancedCronJob {
     ledger.crons.entries[uid].object.clone()
 }
 

@@ -1,7 +1,5 @@
 //! The pass over an AdvancedCronJob.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -11,7 +9,7 @@ use crate::advanced_cron_job::{Decision, Observed, decide, run};
 use crate::ledger::command::{Command, Write};
 use crate::ledger::turn::{guarded, replace_status};
 use crate::node_image::earliest;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 
 impl Crons {
     /// Looks at every cron job that has changed or is due, and decides what to do.
@@ -25,7 +23,7 @@ impl Crons {
         commands.extend(self.tellings.drain(..).map(Command::Tell));
     }
 
-    fn pass(&mut self, uid: &Arc<str>, now: Timestamp, commands: &mut Vec<Command>) {
+    fn pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         self.passes += 1;
         let Some(cron) = self.entries.get(uid).filter(|cron| self.knows_runs_of(cron)) else { return };
         let observed = Observed {
@@ -52,7 +50,7 @@ impl Crons {
 
 impl Cron {
     /// Makes and deletes runs, as far as it was decided.
-    fn write_runs(&mut self, uid: &Arc<str>, decision: &Decision, commands: &mut Vec<Command>) {
+    fn write_runs(&mut self, uid: &Uid, decision: &Decision, commands: &mut Vec<Command>) {
         let Some(kind) = self.kind() else { return };
         self.replaced.extend(decision.replace.iter().map(|(_, run)| run.clone()));
         for (name, run) in decision.replace.iter().chain(&decision.prune) {
@@ -74,7 +72,7 @@ impl Cron {
     /// Writes the status, and says when to look again.
     fn write(
         &mut self,
-        uid: &Arc<str>,
+        uid: &Uid,
         decision: Decision,
         now: Timestamp,
         commands: &mut Vec<Command>,
