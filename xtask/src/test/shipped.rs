@@ -20,10 +20,10 @@ pub struct Shipped {
 }
 
 impl Shipped {
-    /// The program. It is optimized as a whole, by one thread that takes minutes, so it has to begin early; all else comes
-    /// first.
+    /// The program. It is optimized as a whole, by one thread that takes minutes, so it has to be over when the suites are built:
+    /// it gets its share of the processors beside them.
     pub fn program(&self, report: &Report) -> Option<&Path> {
-        let build = || shipped::build_for_clusters(&PLATFORMS[0], cargo::patient());
+        let build = || shipped::build_for_clusters(&PLATFORMS[0], cargo::cargo());
         self.program.get_or_init(|| report.check("program for clusters", build)).as_deref()
     }
 
