@@ -36,7 +36,7 @@ async fn an_installation_without_helm_is_upgraded_says_what_it_lacks_and_goes_in
     let installation = Installation::of_last_release(&[Runtime::Containerd, Runtime::Crio]).await?;
     installation.warm("first").await?;
     installation.bring_up_to_date().await?;
-    installation.check().await?;
+    installation.check_at_last().await?;
     installation.warm("second").await?;
     installation.private("private", "first").await?;
     closed_sockets_are_told(&installation).await?;
@@ -67,7 +67,7 @@ async fn the_controller_goes_before_the_jobs(installation: &Installation) -> any
 }
 
 async fn pods_start_without_a_byte_fetched(installation: &Installation) -> anyhow::Result<()> {
-    let told = installation.check().await?;
+    let told = installation.check_at_last().await?;
     ensure!(told.contains("3 of 3"), "prewarm check says\n{told}");
     installation.warm("first").await?;
     let (cluster, namespace) = (&installation.cluster, installation.cluster.namespace().await?);

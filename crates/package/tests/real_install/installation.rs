@@ -186,6 +186,11 @@ impl Installation {
         self.prewarm(&["check"]).await
     }
 
+    /// The same, as people are told to do it after an installation: a new leader takes a moment.
+    pub async fn check_at_last(&self) -> anyhow::Result<String> {
+        self.prewarm(&["check", "--wait", "60"]).await
+    }
+
     /// Takes away what the controller did not clean up.
     pub async fn finish(&self) -> anyhow::Result<()> {
         self.prewarm(&["uninstall", "--finish"]).await.map(drop)
