@@ -77,14 +77,11 @@ pub const MODULES: &[Module] = &[
     Module {
         name: "registry",
         path: "github.com/distribution/distribution/v3",
-        programs: &[Program {
-            name: "registry",
-            package: "github.com/distribution/distribution/v3/cmd/registry",
-        }],
+        programs: &[Program { name: "registry", package: "." }],
         version_package: None,
         go_mod: include_str!("../../../../tools/registry/go.mod"),
         go_sum: include_str!("../../../../tools/registry/go.sum"),
-        sources: &[],
+        sources: &[("main.go", include_str!("../../../../tools/registry/main.go"))],
         native: None,
     },
     Module {
