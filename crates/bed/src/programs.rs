@@ -20,6 +20,10 @@ pub const TOOLS_VARIABLE: &str = "PREWARM_TOOLS";
 /// The same for what `setup-envtest` downloads; it holds etcd, kube-apiserver and kubectl only.
 pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
+/// Build tags of every module: names of hosts and users are looked up by Go, never by libc. Modules with parts in C would
+/// otherwise have another `net` than the rest, and nearly every package would be compiled twice.
+const TAGS: [&str; 2] = ["netgo", "osusergo"];
+
 /// What stands for the version of a module that has no other than that of the tree.
 const OURS: &str = "ours";
 
@@ -43,7 +47,7 @@ pub struct Module {
 
 /// How the parts of a module that are written in C are built. It needs a C compiler and libraries with their headers.
 pub struct Native {
-    /// Go's build tags: which of the C libraries are used.
+    /// Go's build tags besides the usual ones: which of the C libraries are used.
     pub tags: &'static [&'static str],
     /// Programs in C that the module brings along.
     pub programs: &'static [NativeProgram],
@@ -90,15 +94,23 @@ impl Module {
             .expect("go.mod names the Go release that it needs")
     }
 
-    /// The cache folder of its programs. Any change of a pin, of a program or of the linker flags is a new folder.
+    /// The cache folder of its programs. Any change of a pin, of a program or of a flag is a new folder.
     pub fn folder(&self) -> String {
-        let linker_flags = self.linker_flags();
+        let (linker_flags, tags) = (self.linker_flags(), self.tags());
         let programs = self.programs.iter().map(|program| program.package);
         let sources = self.sources.iter().map(|(_, source)| *source);
-        let native = self.native.iter().flat_map(Native::recipe);
-        let pins = [self.go_mod, self.go_sum, &linker_flags];
-        let recipe: Vec<&str> = pins.into_iter().chain(programs).chain(sources).chain(native).collect();
+        let native =
+            self.native.iter().flat_map(|native| native.programs).flat_map(|program| program.sources);
+        let pins = [self.go_mod, self.go_sum, &linker_flags, &tags];
+        let recipe: Vec<&str> =
+            pins.into_iter().chain(programs).chain(sources).chain(native.copied()).collect();
         folder(self.name, self.version(), &recipe)
+    }
+
+    /// Go's build tags, in the form of its command line.
+    pub fn tags(&self) -> String {
+        let native = self.native.iter().flat_map(|native| native.tags);
+        TAGS.iter().chain(native).copied().collect::<Vec<_>>().join(",")
     }
 
     /// Strips symbols, and stamps the version where a program reports it.
@@ -126,14 +138,6 @@ impl Module {
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let native = self.native.iter().flat_map(|native| native.programs).map(|program| program.name);
         self.programs.iter().map(|program| program.name).chain(native)
-    }
-}
-
-impl Native {
-    /// Everything that changes what is built.
-    fn recipe(&self) -> impl Iterator<Item = &str> {
-        let sources = self.programs.iter().flat_map(|program| program.sources);
-        self.tags.iter().chain(sources).copied()
     }
 }
 
