@@ -205,7 +205,7 @@ mod tests {
                 ("crio", "1.34.0"),
                 ("helm", "4.3.1"),
                 ("registry", "3.0.0"),
-                ("etcd", "3.6.5"),
+                ("etcd", "3.7.3"),
                 ("runc", "1.3.3"),
                 ("cni", "1.9.1"),
                 ("oldest", "0.30.14"),
@@ -225,7 +225,7 @@ mod tests {
     fn folders_differ_and_name_the_version() {
         let folders: BTreeSet<_> = MODULES.iter().map(Module::folder).collect();
         assert_eq!(folders.len(), MODULES.len());
-        assert!(folders.iter().any(|folder| folder.starts_with("etcd-3.6.5-")), "{folders:?}");
+        assert!(folders.iter().any(|folder| folder.starts_with("etcd-3.7.3-")), "{folders:?}");
     }
 
     #[test]
