@@ -200,10 +200,10 @@ mod tests {
         assert_eq!(
             versions,
             [
-                ("kubernetes", "1.34.4"),
+                ("kubernetes", "1.36.4"),
                 ("containerd", "2.2.0"),
                 ("crio", "1.34.0"),
-                ("helm", "4.3.1"),
+                ("helm", "4.2.4"),
                 ("registry", "3.0.0"),
                 ("etcd", "3.7.3"),
                 ("runc", "1.3.3"),
@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn kubernetes_is_told_its_version() {
         let flags = MODULES[0].linker_flags();
-        assert!(flags.contains("version.gitVersion=v1.34.4 "), "{flags}");
-        assert!(flags.ends_with("version.gitMinor=34"), "{flags}");
+        assert!(flags.contains("version.gitVersion=v1.36.4 "), "{flags}");
+        assert!(flags.ends_with("version.gitMinor=36"), "{flags}");
     }
 
     #[test]

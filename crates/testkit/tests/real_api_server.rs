@@ -95,7 +95,7 @@ async fn a_service_account_holds_a_real_token() -> anyhow::Result<()> {
 async fn kubectl_reads_the_kubeconfig() -> anyhow::Result<()> {
     let server = ApiServer::shared().await?;
     let version = server.kubectl(["version", "--output=json"]).await?;
-    ensure!(version.matches("v1.34.").count() == 2, "client and server: {version}");
+    ensure!(version.matches("v1.36.").count() == 2, "client and server: {version}");
     let namespace = server.namespace().await?;
     let listed = server.kubectl(["get", "namespaces", "--output=name"]).await?;
     ensure!(listed.contains(&format!("namespace/{namespace}\n")), "{listed}");

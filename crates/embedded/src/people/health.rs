@@ -7,7 +7,7 @@ use crate::dispatch::Answer;
 use crate::server::Whole;
 
 /// The version of Kubernetes whose behaviour the contract suite compares with.
-const MINOR: &str = "34";
+const MINOR: &str = "36";
 
 /// The answer to `kubectl version`.
 pub fn version() -> Answer {
