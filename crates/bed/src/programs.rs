@@ -201,7 +201,7 @@ mod tests {
             versions,
             [
                 ("kubernetes", "1.36.4"),
-                ("containerd", "2.2.0"),
+                ("containerd", "2.4.2"),
                 ("crio", "1.34.0"),
                 ("helm", "4.2.4"),
                 ("registry", "3.0.0"),

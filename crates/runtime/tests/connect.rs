@@ -46,7 +46,7 @@ async fn every_candidate_is_found() {
         let directory = run_directory();
         Fake::new().listen(&directory.path().join(socket)).unwrap();
         let runtime = Runtime::detect(directory.path()).await.unwrap();
-        assert_eq!((runtime.kind(), runtime.version()), (Kind::Containerd, "2.2.0"), "{socket}");
+        assert_eq!((runtime.kind(), runtime.version()), (Kind::Containerd, "2.4.2"), "{socket}");
     }
 }
 

@@ -22,7 +22,7 @@ impl<B: Backend> RuntimeService for Cri<B> {
     async fn version(&self, _: Request<VersionRequest>) -> Result<Response<VersionResponse>, Status> {
         self.0.enter("Version").await;
         let (name, version) = match self.0.kind() {
-            Kind::Containerd => ("containerd", "2.2.0"),
+            Kind::Containerd => ("containerd", "2.4.2"),
             Kind::CriO => ("cri-o", "1.34.0"),
             Kind::Other => ("other", "0"),
         };
