@@ -1,6 +1,6 @@
 module prewarm/tools/cni
 
-go 1.24.2
+go 1.26.0
 
 require (
 	github.com/alexflint/go-filemutex v1.3.0 // indirect
@@ -12,7 +12,7 @@ require (
 	github.com/safchain/ethtool v0.6.2 // indirect
 	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
-	golang.org/x/sys v0.35.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	sigs.k8s.io/knftables v0.0.18 // indirect
 )
 

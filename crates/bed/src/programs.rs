@@ -214,6 +214,27 @@ mod tests {
         );
     }
 
+    /// A package is compiled once for all modules that have it in the same version, with the same versions below it.
+    #[test]
+    fn modules_agree_on_the_libraries_below_most_packages() {
+        for library in [
+            "golang.org/x/net",
+            "golang.org/x/sys",
+            "golang.org/x/text",
+            "google.golang.org/protobuf",
+            "google.golang.org/grpc",
+            "go.opentelemetry.io/otel",
+            "github.com/prometheus/client_golang",
+            "github.com/sirupsen/logrus",
+        ] {
+            let line = |module: &Module| {
+                module.go_mod.lines().map(str::trim).find(|line| line.starts_with(&format!("{library} v")))
+            };
+            let lines: BTreeSet<_> = MODULES.iter().filter_map(line).collect();
+            assert_eq!(lines.len(), 1, "{lines:?}");
+        }
+    }
+
     #[test]
     fn kubernetes_is_told_its_version() {
         let flags = MODULES[0].linker_flags();
