@@ -87,7 +87,7 @@ async fn a_service_account_holds_a_real_token() -> anyhow::Result<()> {
     };
     accounts.create(&PostParams::default(), &account).await?;
     let client = server.client_of_service_account(&namespace, "agent").await?;
-    ensure!(client.apiserver_version().await?.minor == "34");
+    ensure!(client.apiserver_version().await?.minor == "36");
     ensure!(refusal(count_namespaces(client).await) == Some(403));
     Ok(())
 }

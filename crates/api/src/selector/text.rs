@@ -230,7 +230,7 @@ fn check_key(key: &str) -> Result<(), String> {
     }
     let sentence = if key.matches('/').count() > 1 {
         format!(
-            "a qualified name {NAME_SENTENCE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            "a valid label key {NAME_SENTENCE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         )
     } else {
         format!("name part {NAME_SENTENCE}")

@@ -140,7 +140,7 @@ const TABLE: &[(&str, &str, &[Column])] = &[
             wide("Selector", |service, _| labels(&service["spec"]["selector"]).into()),
         ],
     ),
-    ("", "ServiceAccount", &[NAME, text("Secrets", |account, _| entries(&account["secrets"]).into()), AGE]),
+    ("", "ServiceAccount", &[NAME, AGE]),
     (
         "admissionregistration.k8s.io",
         "ValidatingAdmissionPolicy",

@@ -257,7 +257,7 @@ async fn a_name_that_no_label_has_is_refused(world: World) -> anyhow::Result<()>
         &world,
         &[
             ("-a=1", "unable to parse requirement: <nil>: Invalid value: \"-a\": name part must consist of alphanumeric"),
-            ("x/y/z", "unable to parse requirement: <nil>: Invalid value: \"x/y/z\": a qualified name must consist of"),
+            ("x/y/z", "unable to parse requirement: <nil>: Invalid value: \"x/y/z\": a valid label key must consist of"),
         ],
     )
     .await
