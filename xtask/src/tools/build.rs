@@ -46,7 +46,8 @@ pub fn build(modules: &[&Module]) -> anyhow::Result<()> {
     let workshop = Workshop::open(&cache)?;
     let (fetched, to_build) = mpsc::channel();
     thread::scope(|scope| {
-        scope.spawn(|| fetch_all(&workshop, absent, fetched));
+        let workshop = &workshop;
+        scope.spawn(move || fetch_all(workshop, absent, &fetched));
         for (module, outcome) in to_build {
             let name = format!("{} {}", module.name, module.version());
             outcome.with_context(|| format!("fetching {name}"))?;
@@ -60,7 +61,7 @@ pub fn build(modules: &[&Module]) -> anyhow::Result<()> {
 fn fetch_all<'a>(
     workshop: &Workshop,
     modules: impl Iterator<Item = &'a Module>,
-    fetched: mpsc::Sender<(&'a Module, anyhow::Result<()>)>,
+    fetched: &mpsc::Sender<(&'a Module, anyhow::Result<()>)>,
 ) {
     for module in modules {
         if fetched.send((module, workshop.fetch(module))).is_err() {
