@@ -33,6 +33,8 @@ pub enum Class {
     Required,
     /// The value has another JSON type than the field, or another form, such as that of a time.
     Type,
+    /// The value is a number that the whole number wanted cannot be: a fraction, or one of too many bits.
+    Number,
     /// The value breaks a bound, a pattern or a rule.
     Invalid,
     /// The value is not one of those allowed.

@@ -66,7 +66,7 @@ fn tidy(schema: &mut Value) {
             }
             match node.get("format").and_then(Value::as_str) {
                 Some("int-or-string") => drop(node.remove("format")),
-                // The server takes the format as a remark only, and our types cannot hold more.
+                // Before 1.36 the server takes the format as a remark only, and our types cannot hold more.
                 Some("int32") => {
                     node.entry("minimum").or_insert_with(|| i32::MIN.into());
                     node.entry("maximum").or_insert_with(|| i32::MAX.into());

@@ -95,7 +95,12 @@ impl Schema {
             let is_unquoted =
                 wanted == JsonType::String.describe() && (value.is_number() || value.is_boolean());
             let hint = if is_unquoted { "; put it in quotes" } else { "" };
-            findings.add(trail, Class::Type, format!("must be {wanted}, not {}{hint}", describe(value)));
+            let class = if wanted == JsonType::Integer.describe() && value.is_number() {
+                Class::Number
+            } else {
+                Class::Type
+            };
+            findings.add(trail, class, format!("must be {wanted}, not {}{hint}", describe(value)));
         }
         fits
     }
@@ -108,7 +113,8 @@ impl Schema {
             findings.add(trail, Class::NotSupported, message);
         }
         if let Some(wanted) = limits.format.as_deref().and_then(|name| format::fault(name, value)) {
-            findings.add(trail, Class::Type, format!("must be {wanted}, not {}", describe(value)));
+            let class = if value.is_number() { Class::Number } else { Class::Type };
+            findings.add(trail, class, format!("must be {wanted}, not {}", describe(value)));
         }
         let is_valid = |schema: &Schema| schema.check(value, None).is_empty();
         let fits = limits.all_of.iter().all(is_valid)

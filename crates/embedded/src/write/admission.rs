@@ -8,6 +8,12 @@ use crate::refusal::{Cause, Refusal};
 use crate::request::FieldValidation;
 use crate::resource::Resource;
 
+/// What a server writes where a cause has no field.
+const NO_FIELD: &str = "<nil>";
+
+/// Up to here, a number with a decimal point is a whole one to a server if nothing follows the point.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_991.0;
+
 /// Drops what the kind does not have; returns warnings, or the refusal of a strict request.
 pub(super) fn read(
     resource: &Resource,
@@ -77,7 +83,7 @@ pub(super) fn judge(
     }
     let mut causes = metadata::check(resource, object);
     let at = causes.iter().take_while(|cause| cause.field == "metadata.generateName").count();
-    let judged: Vec<Cause> = violations.iter().map(|violation| cause(violation, object)).collect();
+    let judged: Vec<Cause> = violations.iter().flat_map(|violation| causes_of(violation, object)).collect();
     causes.splice(at..at, judged);
     causes.extend(built_in::check(resource, object));
     causes.extend(old.into_iter().flat_map(|old| fixed::check(resource, object, old)));
@@ -86,6 +92,31 @@ pub(super) fn judge(
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     Err(Refusal::invalid(resource, name, &causes))
+}
+
+/// What a real server says of one violation. It looks at a number twice: at its type, and at whether the whole number
+/// that is wanted can hold it. For the second it names no field.
+fn causes_of(violation: &Violation, object: &Value) -> Vec<Cause> {
+    if violation.class != Class::Number {
+        return vec![cause(violation, object)];
+    }
+    let path = &violation.path;
+    let misfit = Cause {
+        reason: "FieldValueInvalid".to_owned(),
+        message: format!("Invalid value: \"\": {path} {}", violation.message),
+        field: NO_FIELD.to_owned(),
+    };
+    if find(violation, object).is_some_and(is_whole) {
+        vec![misfit]
+    } else {
+        vec![cause(violation, object), misfit]
+    }
+}
+
+/// Whether the server takes the number as a whole one, however it is written.
+fn is_whole(number: &Value) -> bool {
+    let is_round = |number: f64| number.fract() == 0.0 && number.abs() <= LARGEST_EXACT;
+    number.is_i64() || number.as_f64().is_some_and(is_round)
 }
 
 /// The violation in the words of a real server, with our sentence behind them.
@@ -98,14 +129,14 @@ fn cause(violation: &Violation, object: &Value) -> Cause {
         Class::Duplicate => ("FieldValueDuplicate", format!("Duplicate value: {shown}")),
         Class::TooLong if place.is_some_and(Value::is_string) => ("FieldValueTooLong", "Too long".to_owned()),
         Class::TooLong => ("FieldValueTooMany", "Too many".to_owned()),
-        Class::Type => ("FieldValueTypeInvalid", format!("Invalid value: {shown}")),
+        Class::Type | Class::Number => ("FieldValueTypeInvalid", format!("Invalid value: {shown}")),
         Class::Invalid | Class::UnknownField => ("FieldValueInvalid", format!("Invalid value: {shown}")),
     };
     let path = violation.path.to_string();
     Cause {
         reason: reason.to_owned(),
         message: format!("{start}: {}", violation.message),
-        field: if path.is_empty() { "<nil>".to_owned() } else { path },
+        field: if path.is_empty() { NO_FIELD.to_owned() } else { path },
     }
 }
 

@@ -23,6 +23,7 @@ pub fn cases() -> Vec<Case> {
         a_missing_spec_is_refused,
         a_value_of_the_wrong_type_is_refused,
         a_fraction_is_no_integer,
+        a_number_of_too_many_bits_is_refused,
         a_whole_fraction_is_an_integer,
         an_integer_is_a_number,
         a_value_that_takes_both_takes_numbers_and_texts,
@@ -167,7 +168,16 @@ async fn a_value_of_the_wrong_type_is_refused(world: World) -> anyhow::Result<()
 }
 
 async fn a_fraction_is_no_integer(world: World) -> anyhow::Result<()> {
-    same(refused(&world, json!({ "size": 1.5 })).await?, vec!["spec.size FieldValueTypeInvalid"])
+    let twice = vec!["<nil> FieldValueInvalid", "spec.size FieldValueTypeInvalid"];
+    same(refused(&world, json!({ "size": 1.5 })).await?, twice)?;
+    same(refused(&world, json!({ "port": 1.5 })).await?, vec!["spec.port FieldValueTypeInvalid"])
+}
+
+async fn a_number_of_too_many_bits_is_refused(world: World) -> anyhow::Result<()> {
+    same(stored(&world, json!({ "title": "plain", "count": i32::MAX })).await?["count"].clone(), i32::MAX)?;
+    same(refused(&world, json!({ "count": 2_147_483_648_i64 })).await?, vec!["<nil> FieldValueInvalid"])?;
+    let twice = vec!["<nil> FieldValueInvalid", "spec.count FieldValueTypeInvalid"];
+    same(refused(&world, json!({ "count": 0.5 })).await?, twice)
 }
 
 async fn a_whole_fraction_is_an_integer(world: World) -> anyhow::Result<()> {
