@@ -215,24 +215,33 @@ mod tests {
     }
 
     /// A package is compiled once for all modules that have it in the same version, with the same versions below it.
+    /// Kubernetes keeps its own versions, because it is what the embedded API is compared with.
     #[test]
     fn modules_agree_on_the_libraries_below_most_packages() {
-        for library in [
-            "golang.org/x/net",
-            "golang.org/x/sys",
-            "golang.org/x/text",
-            "google.golang.org/protobuf",
-            "google.golang.org/grpc",
-            "go.opentelemetry.io/otel",
-            "github.com/prometheus/client_golang",
-            "github.com/sirupsen/logrus",
-        ] {
-            let line = |module: &Module| {
-                module.go_mod.lines().map(str::trim).find(|line| line.starts_with(&format!("{library} v")))
-            };
-            let lines: BTreeSet<_> = MODULES.iter().filter_map(line).collect();
-            assert_eq!(lines.len(), 1, "{lines:?}");
+        for library in
+            ["golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", "google.golang.org/protobuf"]
+        {
+            assert_one_version(library, &["kubernetes", "helm", "oldest"]);
+            assert_one_version(library, &["containerd", "crio", "registry", "etcd", "runc", "cni"]);
         }
+        for library in ["google.golang.org/grpc", "go.opentelemetry.io/otel", "github.com/sirupsen/logrus"] {
+            assert_one_version(library, &["containerd", "crio", "registry", "etcd", "runc"]);
+        }
+        for library in ["k8s.io/client-go", "k8s.io/apimachinery", "github.com/go-openapi/swag"] {
+            assert_one_version(library, &["kubernetes", "helm"]);
+        }
+    }
+
+    fn assert_one_version(library: &str, modules: &[&str]) {
+        let version = |module: &Module| {
+            let lines = || module.go_mod.lines().map(str::trim);
+            let replaced = lines().find_map(|line| line.strip_prefix(&format!("{library} => {library} v")));
+            let required = || lines().find_map(|line| line.strip_prefix(&format!("{library} v")));
+            replaced.or_else(required).map(|rest| rest.split(' ').next().unwrap_or_default())
+        };
+        let modules = MODULES.iter().filter(|module| modules.contains(&module.name));
+        let versions: BTreeSet<_> = modules.filter_map(version).collect();
+        assert_eq!(versions.len(), 1, "{library}: {versions:?}");
     }
 
     #[test]

@@ -143,7 +143,8 @@ impl Workshop {
 
     fn go_build(&self, module: &Module, programs: &Path) -> Command {
         let mut command = self.go("build", module);
-        command.args(["-trimpath", "-gcflags", COMPILER_FLAGS, "-ldflags", &module.linker_flags()]);
+        // Not `-trimpath`: with it, a module that is replaced by another version of itself is compiled again.
+        command.args(["-gcflags", COMPILER_FLAGS, "-ldflags", &module.linker_flags()]);
         command.arg("-o");
         match module.programs {
             [program] => command.arg(programs.join(program.name)),
