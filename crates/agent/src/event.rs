@@ -8,7 +8,7 @@ use kube::{Client, Resource as _};
 use prewarm_api::kruise::{NodeImage, PullPhase};
 use prewarm_api::names;
 use prewarm_clock::Clock;
-use prewarm_plan::node::worklist::Ending;
+use prewarm_plan::agent::worklist::Ending;
 use prewarm_process::event::{self, Bounds, Happening, Reason, Tally, Teller, Writer};
 
 use crate::metrics::Metrics;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use prewarm_plan::node::worklist::{Found, LookAhead};
+use prewarm_plan::agent::worklist::{Found, LookAhead};
 use prewarm_plan::object::ImageKey;
 use prewarm_runtime::{CallError, Image, Runtime};
 use tracing::debug;

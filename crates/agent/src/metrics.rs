@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
-use prewarm_plan::node::worklist::{Ending, Waits};
+use prewarm_plan::agent::worklist::{Ending, Waits};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -9,9 +9,9 @@ use std::time::Duration;
 use prewarm_api::kruise::FailureClass;
 use prewarm_credentials::scrub::scrub;
 use prewarm_credentials::{Credential, CredentialSource, Found};
-use prewarm_plan::node::Bytes;
-use prewarm_plan::node::task::Task;
-use prewarm_plan::node::worklist::{Failure, Outcome, Start};
+use prewarm_plan::agent::Bytes;
+use prewarm_plan::agent::task::Task;
+use prewarm_plan::agent::worklist::{Failure, Outcome, Start};
 use prewarm_runtime::{CallError, PullRequest, Runtime, advice};
 use tokio::time::{interval_at, timeout};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use prewarm_plan::node::disk::MinFree;
+use prewarm_plan::agent::disk::MinFree;
 
 use crate::config::{RuntimeChoice, SimulatedDisk};
 use crate::disk::{Filesystem, Room};

@@ -16,7 +16,7 @@ use prewarm_api::names::{SECRET_REFERENCES_ANNOTATION, SECRET_SOURCE_ANNOTATION}
 use prewarm_api::reference_object::ObjectReference;
 use prewarm_credentials::source::fingerprint;
 use prewarm_credentials::{Beneficiary, CredentialRequest, CredentialSource, Found, Keyring};
-use prewarm_plan::node::task::Task;
+use prewarm_plan::agent::task::Task;
 use prewarm_plan::object::ObjectKey;
 
 /// How many Secrets of one task are read; more only cost the API server.

@@ -10,8 +10,8 @@ use kube::api::ListParams;
 use prewarm_agent::{Events, Metrics, events};
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
 use prewarm_clock::MachineClock;
-use prewarm_plan::node::task;
-use prewarm_plan::node::worklist::Ending;
+use prewarm_plan::agent::task;
+use prewarm_plan::agent::worklist::Ending;
 use prewarm_testkit::{ApiServer, real_tests, wait};
 use serde_json::json;
 

@@ -22,7 +22,7 @@ use prewarm_api::names::event::{DEADLINE_EXCEEDED, FAILED_POD_FOUND, TOO_MANY_AC
 
 use crate::ledger::command::News;
 use crate::object::Uid;
-use crate::stamp::after;
+use crate::time::after;
 use roll::{Roll, Tally};
 
 pub mod fitness;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::condition::Condition;
 
-use crate::stamp::stamp;
+use crate::time::stamp;
 
 /// Longer messages are cut. A schema allows more, but nobody reads it.
 pub const LONGEST_MESSAGE: usize = 4096;

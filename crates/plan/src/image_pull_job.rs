@@ -10,9 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{CompletionType, ImagePullJob, ImagePullJobStatus};
 
 use crate::ledger::node::Want;
-use crate::node_image::earliest;
 use crate::object::NodeName;
 use crate::selection::parallelism;
+use crate::time::earliest;
 
 pub mod estimate;
 pub mod explain;

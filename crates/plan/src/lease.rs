@@ -18,8 +18,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use crate::node::Moment;
-use crate::node::backoff::shorten;
+use crate::agent::Moment;
+use crate::backoff::shorten;
 
 /// For so long a Lease that does not change belongs to its holder.
 pub const DURATION: Duration = Duration::from_secs(15);

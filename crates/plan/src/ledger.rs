@@ -16,12 +16,12 @@ use jiff::Timestamp;
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 
 use crate::image_pull_job::explain::{Why, explain, told_hold};
-use crate::node_image::earliest;
 use crate::object::ObjectKey;
 use crate::object::SourceKey;
 use crate::object::{ImageKey, NodeName, Uid};
 use crate::secret::Copy;
 use crate::selection::Requirements;
+use crate::time::earliest;
 
 pub mod attempts;
 pub mod broadcast;

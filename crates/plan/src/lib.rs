@@ -3,7 +3,9 @@
 #![warn(missing_docs)]
 
 pub mod advanced_cron_job;
+pub mod agent;
 pub mod amount;
+pub mod backoff;
 pub mod broadcast_job;
 pub mod condition;
 mod hash;
@@ -11,14 +13,14 @@ pub mod image_list_pull_job;
 pub mod image_pull_job;
 pub mod lease;
 pub mod ledger;
-pub mod node;
+
 pub mod node_image;
 pub mod object;
 pub mod pull_policy;
 pub mod schedule;
 pub mod secret;
 pub mod selection;
-pub mod stamp;
+pub mod time;
 
 // Test support is one file for the tests in here and those outside, which know the crate by its name.
 #[cfg(test)]

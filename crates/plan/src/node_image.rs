@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::ledger::node::Node;
 use crate::ledger::record::{ImageRecord, NodeImageRecord};
 use crate::object::Uid;
+use crate::time::earliest;
 
 mod join;
 mod patch;
@@ -176,11 +177,6 @@ fn changes(observed: &Observed, image: &NodeImageRecord) -> (Changes, Option<Tim
 fn grants(node: &Node) -> usize {
     let intents = node.pending().flat_map(|(_, intents)| intents.values());
     intents.filter(|intent| intent.want.is_pull()).count()
-}
-
-/// The earlier of two moments, if there is any.
-pub(crate) fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
-    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::MachineClock;
 use prewarm_credentials::plugin::DEFAULT_TIME_LIMIT;
 use prewarm_credentials::{Chain, CredentialSource, Plugins};
-use prewarm_plan::node::disk::MinFree;
+use prewarm_plan::agent::disk::MinFree;
 use prewarm_process::http::Answers;
 use prewarm_runtime::Endpoint;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
 use kube::runtime::watcher::{Error, Event};
-use prewarm_plan::node::backoff::{double, shorten};
+use prewarm_plan::backoff::{double, shorten};
 
 /// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);

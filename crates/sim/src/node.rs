@@ -11,7 +11,7 @@ use prewarm_clock::Clock;
 use prewarm_control_plane::spawn_until;
 use prewarm_embedded::Server;
 use prewarm_embedded::faults::Faults;
-use prewarm_plan::node::disk::MinFree;
+use prewarm_plan::agent::disk::MinFree;
 use prewarm_process::event::Writer;
 use prewarm_runtime::fake::Fake;
 use tokio::sync::oneshot;

@@ -8,7 +8,7 @@ use kube::api::PostParams;
 use prewarm_api::kruise::{FailureClass, ImageTagStatus};
 use prewarm_clock::TokioClock;
 use prewarm_embedded::{Options, Server};
-use prewarm_plan::node::task;
+use prewarm_plan::agent::task;
 use serde_json::{Value, json};
 
 use super::*;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::DynamicObject;
 use prewarm_api::kruise::{ImageFilesystem, NodeImageStatus};
-use prewarm_plan::node::when::Change;
-use prewarm_plan::node::worklist::{Decision, LookAhead, Start};
-use prewarm_plan::node::{Moment, report};
+use prewarm_plan::agent::when::Change;
+use prewarm_plan::agent::worklist::{Decision, LookAhead, Start};
+use prewarm_plan::agent::{Moment, report};
 use tracing::debug;
 
 use super::{Loop, Message, Worker};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use prewarm_plan::node::Moment;
-use prewarm_plan::node::task::{self, Asked};
-use prewarm_plan::node::worklist::{Ending, Outcome};
+use prewarm_plan::agent::Moment;
+use prewarm_plan::agent::task::{self, Asked};
+use prewarm_plan::agent::worklist::{Ending, Outcome};
 use prewarm_runtime::{CallError, Runtime};
 use serde_json::Value;
 use tracing::{debug, info};

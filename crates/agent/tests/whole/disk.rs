@@ -9,7 +9,7 @@ use std::time::Duration;
 use prewarm_agent::config::RuntimeChoice;
 use prewarm_agent::disk::{Filesystem, Room};
 use prewarm_api::kruise::{FailureClass, PullPhase};
-use prewarm_plan::node::disk::MinFree;
+use prewarm_plan::agent::disk::MinFree;
 use serde_json::json;
 
 use crate::node::{Node, image, pass};

@@ -7,7 +7,7 @@ use prewarm_plan::ledger::Outcome;
 use prewarm_plan::node_image::silence::judged;
 use prewarm_plan::node_image::{Action, Verdict, owner};
 use prewarm_plan::object::NodeName;
-use prewarm_plan::stamp::stamp;
+use prewarm_plan::time::stamp;
 use serde_json::{Value, json};
 
 use super::answer::outcome;

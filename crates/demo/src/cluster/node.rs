@@ -13,7 +13,7 @@ use prewarm_agent::secrets::KubeSecrets;
 use prewarm_agent::{Agent, run};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::Clock;
-use prewarm_plan::node::disk::MinFree;
+use prewarm_plan::agent::disk::MinFree;
 use serde_json::{Value, json};
 
 use super::process::Process;

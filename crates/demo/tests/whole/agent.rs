@@ -17,7 +17,7 @@ use prewarm_clock::{Clock, MachineClock};
 use prewarm_demo::Flow;
 use prewarm_demo::store::Disk;
 use prewarm_embedded::{Options, Server};
-use prewarm_plan::node::disk::MinFree;
+use prewarm_plan::agent::disk::MinFree;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -9,7 +9,7 @@ use prewarm_api::kruise::SkipReason;
 use super::child::{Child, State};
 use super::due::Skipped;
 use super::history::End;
-use crate::stamp::after;
+use crate::time::after;
 
 /// A run that is made so long after its time is late.
 pub const LATE: Duration = Duration::from_mins(1);

@@ -9,7 +9,7 @@ use super::roll::{Roll, Tally};
 use super::{Failure, Observed, acknowledged};
 use crate::condition::{ConditionStatus, shorten};
 use crate::ledger::command::News;
-use crate::stamp::stamp;
+use crate::time::stamp;
 
 /// So many reasons why nodes do not fit are named.
 const MOST_REASONS: usize = 5;

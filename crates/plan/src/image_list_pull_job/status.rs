@@ -14,7 +14,7 @@ use prewarm_api::names::condition::{CHILDREN_CREATED, COMPLETE, FAILED, PROGRESS
 use super::Kept;
 use crate::condition::{ConditionStatus, Finding, set_condition};
 use crate::selection::parallelism;
-use crate::stamp::stamp;
+use crate::time::stamp;
 
 /// So many failed images are listed.
 const MOST_FAILED_IMAGES: usize = 512;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::queue::Queue;
 use super::standing::{Need, Stage, Standing};
 use crate::object::NodeName;
-use crate::stamp::after;
+use crate::time::after;
 
 /// A granted node that has not answered for so long holds no place any more (design 7). One second more than the
 /// thirty promised, because times in an object have no fractions.

@@ -8,7 +8,7 @@ use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase, SecretReferen
 use crate::ledger::node::{Node, Want};
 use crate::ledger::record::{ImageRecord, TagRecord};
 use crate::object::{ImageKey, NodeZone};
-use crate::stamp::after;
+use crate::time::after;
 
 /// Two losses within this time are one too many.
 pub const LOSS_WINDOW: Duration = Duration::from_hours(1);

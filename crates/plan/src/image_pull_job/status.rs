@@ -13,7 +13,7 @@ use super::{Hold, Observed, UnknownNodes};
 use crate::condition::{ConditionStatus, Finding, set_condition};
 use crate::object::NodeName;
 use crate::selection::parallelism;
-use crate::stamp::stamp;
+use crate::time::stamp;
 
 /// So many names of failed nodes are listed; the count has all (kruise W43).
 pub const MOST_FAILED_NODES: usize = 500;

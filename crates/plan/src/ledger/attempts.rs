@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::node::backoff::{double, shorten};
+use crate::backoff::{double, shorten};
 
 /// The first pause after trouble.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);

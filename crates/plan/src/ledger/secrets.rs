@@ -195,7 +195,7 @@ impl Ledger {
         }
         let is_polled = !source.claimants.is_empty() && !source.is_reading;
         let pause = source.attempts.pause_ends().filter(|at| *at > now);
-        let wake_at = crate::node_image::earliest(Some(read_at).filter(|at| is_polled && *at > now), pause);
+        let wake_at = crate::time::earliest(Some(read_at).filter(|at| is_polled && *at > now), pause);
         self.timers.set(Target::Source(key.clone()), wake_at);
         let claimants: Vec<Uid> =
             self.sources[key].claimants.iter().filter_map(|job| self.job_uids.get(job).cloned()).collect();

@@ -11,9 +11,9 @@ use super::record::TagRecord;
 use crate::advanced_cron_job::child::{State, by_completion};
 use crate::image_pull_job::explain::told_hold;
 use crate::image_pull_job::{Hold, roll};
-use crate::node_image::earliest;
 use crate::selection::parallelism;
-use crate::stamp::after;
+use crate::time::after;
+use crate::time::earliest;
 
 /// How much there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,10 +18,11 @@ use super::node::Want;
 use super::{Ledger, Target};
 use crate::image_pull_job::standing::{Need, needed};
 use crate::image_pull_job::{self, Hold, Observed, UnknownNodes, expires_at};
-use crate::node_image::{self, Action, earliest};
+use crate::node_image::{self, Action};
 use crate::object::{NodeName, Uid};
 use crate::selection::Selection;
-use crate::stamp::after;
+use crate::time::after;
+use crate::time::earliest;
 
 /// So long a child waits until the other children of its list are there, so that a node is told of all images at once.
 pub const SIBLING_PATIENCE: Duration = Duration::from_secs(5);

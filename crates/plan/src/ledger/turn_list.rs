@@ -13,8 +13,8 @@ use super::turn::{guarded, replace_status};
 use super::{Ledger, Target, reference};
 use crate::image_list_pull_job::{Decision, Observed, decide};
 use crate::image_pull_job::STATUS_INTERVAL;
-use crate::node_image::earliest;
 use crate::object::{ObjectKey, Uid};
+use crate::time::earliest;
 
 impl Ledger {
     pub(super) fn list_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {

@@ -13,7 +13,7 @@ use crate::ledger::node::{Intent, Want};
 use crate::ledger::record::{ImageRecord, TagRecord};
 use crate::object::{ImageKey, Uid};
 use crate::pull_policy::{longest, tag_policy};
-use crate::stamp::stamp;
+use crate::time::stamp;
 
 /// What jobs want of one tag.
 pub type Wanted<'a> = (&'a str, &'a BTreeMap<Uid, Intent>);

@@ -10,10 +10,10 @@ use prewarm_api::kruise::{ImageTagStatus, NodeImage, NodeImageStatus, PullPhase}
 use prewarm_api::names::message::{NODE_SILENT, TASK_DEADLINE};
 use prewarm_api::reference_object::ObjectReference;
 
-use super::earliest;
 use crate::ledger::record::{NodeImageRecord, TagRecord};
 use crate::object::ImageKey;
-use crate::stamp::{after, stamp};
+use crate::time::earliest;
+use crate::time::{after, stamp};
 
 /// So long a node may take to answer, and so long beyond a task's deadline (kruise R16, R17).
 pub const PATIENCE: Duration = Duration::from_mins(10);

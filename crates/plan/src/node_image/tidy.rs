@@ -8,9 +8,10 @@ use prewarm_api::kruise::{GROUP, IMAGE_PULL_JOB, SecretReference};
 use prewarm_api::names::SECRET_MODE_BATCH;
 use prewarm_api::reference_object::ObjectReference;
 
-use super::{Jobs, Observed, earliest};
+use super::{Jobs, Observed};
 use crate::ledger::record::{ImageRecord, TagRecord};
-use crate::stamp::stamp;
+use crate::time::earliest;
+use crate::time::stamp;
 
 /// The image without what is over, and when to look again. `None` if nothing is left of it.
 pub fn image(observed: &Observed, old: &ImageRecord) -> (Option<ImageRecord>, Option<Timestamp>) {

@@ -150,7 +150,7 @@ impl Chaos {
         let Some(object) = self.world.store.images.get(&name) else { return };
         if phase(object, &key(image)) == Some(PullPhase::Succeeded) {
             let lost_at = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
-                prewarm_plan::stamp::stamp(self.world.now),
+                prewarm_plan::time::stamp(self.world.now),
             ));
             self.world.report_as(&name, image, PullPhase::Succeeded, |status| status.lost_at = lost_at);
         }

@@ -10,7 +10,7 @@ use prewarm_api::kruise::{
 };
 use prewarm_plan::ledger::{Command, Ledger, Outcome, Settings, Telling};
 use prewarm_plan::object::ImageKey;
-use prewarm_plan::stamp::stamp;
+use prewarm_plan::time::stamp;
 
 use super::build::{at, job_key, key};
 use super::store::{Store, WATCHES};

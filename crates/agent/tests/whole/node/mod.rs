@@ -16,7 +16,7 @@ use prewarm_api::kruise::{ImageTagStatus, NodeImage, NodeImageStatus};
 use prewarm_credentials::CredentialSource;
 use prewarm_embedded::faults::{Faults, Happened, PassedBody, Verb};
 use prewarm_embedded::{Options, Server};
-use prewarm_plan::node::disk::MinFree;
+use prewarm_plan::agent::disk::MinFree;
 use prewarm_runtime::fake::Fake;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;

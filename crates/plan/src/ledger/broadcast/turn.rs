@@ -11,8 +11,8 @@ use crate::broadcast_job::{Decision, Observed, decide};
 use crate::image_pull_job::STATUS_INTERVAL;
 use crate::ledger::command::{Command, News, Telling, Write};
 use crate::ledger::turn::{guarded, replace_status};
-use crate::node_image::earliest;
 use crate::object::{NodeName, ObjectKey, Uid};
+use crate::time::earliest;
 
 impl Broadcasts {
     /// Looks at every job that has changed and decides what to do.

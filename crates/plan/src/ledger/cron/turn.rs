@@ -8,8 +8,8 @@ use super::{Crons, RunKey};
 use crate::advanced_cron_job::{Decision, Observed, decide, run};
 use crate::ledger::command::{Command, Write};
 use crate::ledger::turn::{guarded, replace_status};
-use crate::node_image::earliest;
 use crate::object::{ObjectKey, Uid};
+use crate::time::earliest;
 
 impl Crons {
     /// Looks at every cron job that has changed or is due, and decides what to do.

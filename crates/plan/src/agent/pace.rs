@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::backoff::{double, shorten};
+use crate::backoff::{double, shorten};
 
 /// How long a registry is left alone the first time.
 pub const FIRST_CLOSURE: Duration = Duration::from_secs(2);

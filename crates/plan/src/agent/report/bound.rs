@@ -9,7 +9,7 @@
 use prewarm_api::kruise::{ImageTagStatus, NodeImageStatus, PullPhase};
 use prewarm_api::text::cut;
 
-use crate::node::message;
+use crate::agent::message;
 
 /// No status is larger as JSON, in bytes. With the spec of 256 names and 5 tags each it fits into any API server's
 /// 1.5 MiB.

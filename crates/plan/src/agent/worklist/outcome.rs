@@ -5,9 +5,9 @@ use std::time::Duration;
 use prewarm_api::kruise::{FailureClass, ImageTagStatus};
 use prewarm_api::reference::ImageRef;
 
-use crate::node::Moment;
-use crate::node::entry::Entry;
-use crate::node::task::Task;
+use crate::agent::Moment;
+use crate::agent::entry::Entry;
+use crate::agent::task::Task;
 use crate::object::ImageKey;
 
 /// What holds for all tasks at the moment.

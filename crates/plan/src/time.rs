@@ -13,3 +13,8 @@ pub fn stamp(moment: Timestamp) -> Timestamp {
 pub fn after(moment: Timestamp, time: Duration) -> Timestamp {
     moment.checked_add(time).unwrap_or(Timestamp::MAX)
 }
+
+/// The earlier of two moments, if there is any.
+pub(crate) fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
+}

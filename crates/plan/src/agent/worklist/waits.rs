@@ -2,8 +2,8 @@
 
 use super::Worklist;
 use super::outcome::Conditions;
-use crate::node::Moment;
-use crate::node::entry::Stage;
+use crate::agent::Moment;
+use crate::agent::entry::Stage;
 
 /// Waiting tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

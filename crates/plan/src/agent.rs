@@ -5,7 +5,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub mod attempt;
-pub mod backoff;
 pub mod disk;
 mod entry;
 pub mod message;

@@ -8,8 +8,8 @@ use prewarm_api::names;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::node::entry::Bytes;
-use crate::node::task::{read, reported};
+use crate::agent::entry::Bytes;
+use crate::agent::task::{read, reported};
 
 mod ahead;
 mod waits;

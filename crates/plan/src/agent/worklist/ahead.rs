@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::Worklist;
 use super::end::succeed;
 use super::outcome::{Conditions, Ending, Found, LookAhead, ending};
-use crate::node::Moment;
-use crate::node::entry::{Look, Stage};
+use crate::agent::Moment;
+use crate::agent::entry::{Look, Stage};
 use crate::object::ImageKey;
 
 /// So many images are looked for at a time. The runtime answers within milliseconds, and meanwhile it pulls.

@@ -7,10 +7,11 @@ use prewarm_api::reference::ImageRef;
 
 use super::Worklist;
 use super::outcome::{Ending, Failure, Outcome, ending};
-use crate::node::attempt::{Next, Reason};
-use crate::node::entry::{Bytes, Entry, Stage, whole_seconds};
-use crate::node::task::Task;
-use crate::node::{Moment, backoff, message};
+use crate::agent::attempt::{Next, Reason};
+use crate::agent::entry::{Bytes, Entry, Stage, whole_seconds};
+use crate::agent::task::Task;
+use crate::agent::{Moment, message};
+use crate::backoff;
 use crate::object::ImageKey;
 
 /// After its second loss within a run, an image is left alone for this long, then twice as long, and so on: somebody

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use prewarm_api::kruise::{ImageTagStatus, NodeImageStatus, PullPhase};
 
-use super::backoff::double;
 use super::entry::UNPACKING;
+use crate::backoff::double;
 
 /// The first interval between reports of one stretch of work. The following ones double.
 pub const FIRST_INTERVAL: Duration = Duration::from_millis(250);

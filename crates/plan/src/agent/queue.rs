@@ -42,7 +42,7 @@ fn age(task: &Task) -> (bool, Option<Timestamp>, &ImageKey) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::task::read;
+    use crate::agent::task::read;
     use serde_json::json;
 
     fn tasks(entries: &[(&str, &str, Option<&str>)]) -> Vec<Task> {
