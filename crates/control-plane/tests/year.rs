@@ -21,7 +21,7 @@ use prewarm_clock::{Clock, TokioClock};
 use prewarm_control_plane::ControlPlane;
 use prewarm_embedded::Options;
 use prewarm_embedded::faults::Faults;
-use prewarm_plan::advanced_cron_job::timetable;
+use prewarm_plan::cluster::advanced_cron_job::timetable;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
 //! Carries commands out. It chooses nothing: every command is one write (with a read where the write needs what is there
-//! at that moment), and every answer becomes an outcome for the ledger.
+//! at that moment), and every answer becomes an input of the kernel.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::Client;
-use prewarm_plan::ledger::{Command, Ledger, Telling};
+use prewarm_plan::cluster::command::{Event, Read, Write};
+use prewarm_plan::cluster::{Command, Input, Kind};
 use prewarm_process::event::{Events, Happening, Reason};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -15,17 +15,13 @@ use crate::budget::Budget;
 use crate::lease::Term;
 use crate::metrics::{Metrics, Written};
 use crate::run::Controller;
-use crate::watch::{Held, Kind};
 use prewarm_clock::Clock;
 
-mod advanced_cron_job;
 pub mod answer;
-mod broadcast_job;
-mod image_list_pull_job;
-mod image_pull_job;
-mod node_image;
+mod judge;
+mod read;
 mod secret;
-mod verify;
+mod write;
 
 /// A request that takes longer has failed: what became of it shows when the object is read again.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,22 +31,19 @@ const OTHER_WRITES: usize = 16;
 /// Who writes, as managedFields have it.
 pub const FIELD_MANAGER: &str = "prewarm-controller";
 
-/// What became of a command: this writes it into the ledger.
-pub type Settled = Box<dyn FnOnce(&mut Ledger, Timestamp, f64) + Send>;
-
 /// Carries commands out, a bounded number at a time.
 pub struct Applier {
-    hands: Hands,
+    writer: Writer,
     events: Events,
     nodes: Arc<Semaphore>,
     others: Arc<Semaphore>,
     running: JoinSet<()>,
-    sender: mpsc::UnboundedSender<Settled>,
+    sender: mpsc::UnboundedSender<Input>,
 }
 
 /// What carrying out a command needs.
 #[derive(Clone)]
-struct Hands {
+struct Writer {
     client: Client,
     term: Term,
     clock: Arc<dyn Clock>,
@@ -60,10 +53,10 @@ struct Hands {
 }
 
 impl Applier {
-    /// What has settled is sent to `sender`. It is unbounded, but the ledger has one command under way for each object.
-    pub fn new(controller: &Controller, term: Term, sender: mpsc::UnboundedSender<Settled>) -> Self {
+    /// What became of commands is sent to `sender`. It is unbounded, but the kernel has one command under way for each object.
+    pub fn new(controller: &Controller, term: Term, sender: mpsc::UnboundedSender<Input>) -> Self {
         let Controller { config, client, clock, metrics, events, .. } = controller;
-        let hands = Hands {
+        let writer = Writer {
             client: client.clone(),
             term,
             clock: clock.clone(),
@@ -72,7 +65,7 @@ impl Applier {
             config_namespace: config.settings.config_namespace.as_str().into(),
         };
         Self {
-            hands,
+            writer,
             events: events.clone(),
             nodes: Arc::new(Semaphore::new(config.concurrent_writes)),
             others: Arc::new(Semaphore::new(OTHER_WRITES)),
@@ -85,38 +78,30 @@ impl Applier {
     pub fn begin(&mut self, command: Command) {
         // Those that have ended are forgotten here, so that the set stays as small as what is under way.
         while self.running.try_join_next().is_some() {}
-        let places = match command {
-            Command::Tell(telling) => return self.tell(telling),
-            // One for each node, so that they may be a thousand.
-            Command::NodeImage { .. } | Command::CreatePod { .. } | Command::DeletePod { .. } => {
-                self.nodes.clone()
-            }
-            _ => self.others.clone(),
+        let places = match &command {
+            Command::Record(event) => return self.record(event.clone()),
+            Command::Read(Read::Object { .. }) => None,
+            Command::Write(write) if is_per_node(write) => Some(self.nodes.clone()),
+            Command::Write(_) | Command::Read(Read::Source(_)) => Some(self.others.clone()),
         };
-        let (hands, sender) = (self.hands.clone(), self.sender.clone());
+        let (writer, sender) = (self.writer.clone(), self.sender.clone());
         self.running.spawn(async move {
-            let Ok(_place) = places.acquire().await else { return };
-            let settled = hands.carry_out(command).await;
+            let _place = match places {
+                Some(places) => Some(places.acquire_owned().await),
+                None => None,
+            };
             // Nobody listens any more when the controller has stopped.
-            let _ = sender.send(settled);
-        });
-    }
-
-    /// Asks whether something that a list lacks is really gone: it may be younger than the list.
-    pub fn verify(&mut self, kind: Kind, held: Held) {
-        let (hands, sender) = (self.hands.clone(), self.sender.clone());
-        self.running.spawn(async move {
-            if let Some(settled) = hands.verify(kind, held).await {
-                // Nobody listens any more when the controller has stopped.
-                let _ = sender.send(settled);
+            if let Some(input) = writer.carry_out(command).await {
+                let _ = sender.send(input);
             }
         });
     }
 
-    fn tell(&self, telling: Telling) {
+    fn record(&self, event: Event) {
+        let Event { about, notice } = event;
         let reason =
-            if telling.is_warning { Reason::warning(telling.reason) } else { Reason::normal(telling.reason) };
-        self.events.tell(Happening { about: telling.about.into(), reason, note: telling.note });
+            if notice.is_warning { Reason::warning(notice.reason) } else { Reason::normal(notice.reason) };
+        self.events.tell(Happening { about: about.into(), reason, note: notice.note });
     }
 
     /// Waits until everything that was begun has ended.
@@ -125,23 +110,21 @@ impl Applier {
     }
 }
 
-impl Hands {
-    async fn carry_out(&self, command: Command) -> Settled {
+impl Writer {
+    /// Carries a command out, and says what the kernel has to observe.
+    async fn carry_out(&self, command: Command) -> Option<Input> {
         match command {
-            Command::NodeImage { node, action } => self.node_image(node, action).await,
-            Command::Job { uid, key, write } => self.job(uid, key, write).await,
-            Command::List { uid, key, write } => self.list(uid, key, write).await,
-            Command::CreateChild { list, child } => self.create_child(list, *child).await,
-            Command::DeleteChild { list, key, uid } => self.delete_child(list, key, uid).await,
-            Command::Broadcast { uid, key, write } => self.broadcast(uid, key, write).await,
-            Command::CreatePod { job, node, pod } => self.create_pod(job, node, *pod).await,
-            Command::DeletePod { job, key, uid } => self.delete_pod(job, key, uid).await,
-            Command::Cron { uid, key, write } => self.cron(uid, key, write).await,
-            Command::CreateRun { cron, key, run } => self.create_run(cron, key, *run).await,
-            Command::DeleteRun { cron, key, uid } => self.delete_run(cron, key, uid).await,
-            Command::ReadSource(key) => self.read_source(key).await,
-            Command::Copy { source, action } => self.copy(source, action).await,
-            Command::Tell(_) => Box::new(|_, _, _| {}),
+            Command::Write(write) => {
+                let ticket = write.ticket.clone();
+                let outcome = self.write(write).await;
+                Some(Input::Settled { ticket, outcome, jitter: rand::random() })
+            }
+            Command::Read(Read::Source(source)) => {
+                let state = self.read_source(&source).await;
+                Some(Input::SourceRead { source, state, jitter: rand::random() })
+            }
+            Command::Read(Read::Object { kind, key, uid }) => self.read_object(kind, key, uid).await,
+            Command::Record(_) => None,
         }
     }
 
@@ -161,4 +144,9 @@ impl Hands {
     fn count<T>(&self, what: Written, answer: Option<&Result<T, kube::Error>>) {
         self.metrics.wrote(what, answer::result(answer));
     }
+}
+
+/// Whether there may be one such write for each node, so that they may be a thousand.
+fn is_per_node(write: &Write) -> bool {
+    matches!(write.ticket.kind, Kind::NodeImage | Kind::BroadcastPod)
 }

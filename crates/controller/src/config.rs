@@ -1,6 +1,6 @@
 //! What a controller is told once.
 
-use prewarm_plan::ledger::Settings;
+use prewarm_plan::cluster::Settings;
 
 /// The settings of a controller.
 #[derive(Clone, Debug)]

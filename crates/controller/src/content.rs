@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use prewarm_credentials::source::fingerprint;
-use prewarm_plan::secret::Content;
+use prewarm_plan::cluster::secret::Content;
 
 /// The type and a fingerprint of the data. The fingerprint means something only within this process.
 pub fn of(secret: &Secret) -> Content {

@@ -5,12 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use prewarm_plan::ledger::{Passes, Size};
+use prewarm_plan::cluster::size::Size;
+use prewarm_plan::cluster::{Kind, Passes};
 use prewarm_process::event::Tally;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::gauge::Gauge;
-
-use crate::watch::Kind;
 
 mod families;
 mod measured;
@@ -54,7 +53,7 @@ impl Metrics {
         self.begin_measuring();
     }
 
-    /// The ledger took a turn.
+    /// The kernel ran a cycle.
     pub fn passed(&self, before: Passes, after: Passes, took: Option<Duration>) {
         let counts = [
             ("source", before.sources, after.sources),

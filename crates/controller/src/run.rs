@@ -1,42 +1,38 @@
-//! The controller's loop: one task that hears everything, lets the ledger decide, and hands out what is to be done. It
-//! waits for nothing but news and the time.
+//! The controller's loop: one task that observes everything, lets the kernel decide, and hands out what is to be done. It
+//! waits for nothing but inputs and the time.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use prewarm_api::kruise::{
-    AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage, TemplateKind,
-};
+use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
 use prewarm_clock::Clock;
-use prewarm_plan::ledger::{Ledger, Passes};
+use prewarm_plan::cluster::journal::Entry;
+use prewarm_plan::cluster::{Input, Kernel, Kind, Passes};
 use prewarm_process::event::{Bounds, Events, Teller, Writer, events};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::apply::{Applier, Settled};
+use crate::apply::Applier;
 use crate::config::Config;
 use crate::health::Health;
 use crate::lease::Term;
 use crate::metrics::Metrics;
-use crate::watch::{
-    BroadcastPod, Heard, Held, Kind, Local, SlimJob, SlimNode, SlimPod, Watch, follow, follow_labelled,
-};
+use crate::watch::{BroadcastPod, Local, SlimJob, SlimNode, SlimPod, Watch, follow, follow_labelled};
 
-/// How many news wait for the loop; watches wait when there are more.
-const MAX_NEWS: usize = 4096;
-/// How many news belong to one turn at most.
-const MAX_NEWS_PER_TURN: usize = 4096;
-/// How often is counted what the ledger holds: with ten thousand nodes of fifty images it takes forty milliseconds.
+/// At most this many inputs of watches wait for the loop; watches wait when there are more.
+const MAX_INPUTS: usize = 4096;
+/// At most this many inputs of watches belong to one cycle.
+const MAX_INPUTS_PER_CYCLE: usize = 4096;
+/// How often everything in the kernel is counted: with ten thousand nodes of fifty images it takes forty milliseconds.
 const SIZE_INTERVAL: Duration = Duration::from_secs(10);
-/// The time of day may be set while the loop sleeps, so that it looks at it again after a while.
+/// The loop looks at the clock at least this often: the time of day may be set while it sleeps.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
-/// So long a stopping controller waits for what it has begun.
+/// How long a stopping controller waits for what it has begun.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// Everything a controller needs from outside.
@@ -49,10 +45,12 @@ pub struct Controller {
     pub clock: Arc<dyn Clock>,
     /// What is counted.
     pub metrics: Metrics,
-    /// What people are told.
+    /// The events that it records.
     pub events: Events,
     /// Whether it is of use, for the probes.
     pub health: Health,
+    /// Where everything that the kernel observes and decides is written down, if anybody wants to know.
+    pub journal: Option<mpsc::UnboundedSender<Entry>>,
 }
 
 impl Controller {
@@ -61,7 +59,7 @@ impl Controller {
     pub fn new(name: &str, config: Config, client: Client, clock: Arc<dyn Clock>) -> (Self, Writer) {
         let (metrics, health) = (Metrics::new(), Health::default());
         let (events, writer) = events(client.clone(), teller(name), clock.clone(), Arc::new(metrics.clone()));
-        (Self { config, client, clock, metrics, events, health }, writer)
+        (Self { config, client, clock, metrics, events, health, journal: None }, writer)
     }
 }
 
@@ -80,24 +78,23 @@ fn teller(name: &str) -> Teller {
 
 /// Leads until `stop` ends: then what is under way may end for a while. Nothing is written outside the term.
 pub async fn lead(controller: Controller, term: Term, stop: impl Future<Output = ()>) {
-    let (sender, news) = mpsc::channel(MAX_NEWS);
+    let (sender, watched) = mpsc::channel(MAX_INPUTS);
     let (settled_sender, settled) = mpsc::unbounded_channel();
     let mut life = Loop::new(controller, term, sender, settled_sender);
-    life.turn(news, settled, stop).await;
+    life.run(watched, settled, stop).await;
     life.leave().await;
 }
 
 struct Loop {
     controller: Controller,
-    ledger: Ledger,
+    kernel: Kernel,
     applier: Applier,
-    sender: mpsc::Sender<Heard>,
+    sender: mpsc::Sender<Input>,
     _watches: Vec<Watch>,
     pods: Local,
     jobs: Local,
-    synced: BTreeSet<Kind>,
     passes: Passes,
-    /// When to count what the ledger holds, after it has changed.
+    /// When to count what the kernel holds, after it has changed.
     size_at: Option<Instant>,
 }
 
@@ -105,8 +102,8 @@ impl Loop {
     fn new(
         controller: Controller,
         term: Term,
-        sender: mpsc::Sender<Heard>,
-        settled: mpsc::UnboundedSender<Settled>,
+        sender: mpsc::Sender<Input>,
+        settled: mpsc::UnboundedSender<Input>,
     ) -> Self {
         let Controller { config, client, metrics, .. } = &controller;
         let applier = Applier::new(&controller, term, settled);
@@ -127,25 +124,24 @@ impl Loop {
                 metrics.clone(),
             ),
         ];
-        let ledger = Ledger::new(config.settings.clone());
+        let kernel = Kernel::new(config.settings.clone());
         Self {
             controller,
-            ledger,
+            kernel,
             applier,
             sender,
             _watches: watches,
             pods: Local::default(),
             jobs: Local::default(),
-            synced: BTreeSet::new(),
             passes: Passes::default(),
             size_at: None,
         }
     }
 
-    async fn turn(
+    async fn run(
         &mut self,
-        mut news: mpsc::Receiver<Heard>,
-        mut settled: mpsc::UnboundedReceiver<Settled>,
+        mut watched: mpsc::Receiver<Input>,
+        mut settled: mpsc::UnboundedReceiver<Input>,
         stop: impl Future<Output = ()>,
     ) {
         tokio::pin!(stop);
@@ -154,117 +150,80 @@ impl Loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return info!("stopping"),
-                Some(outcome) = settled.recv() => self.settle(outcome),
-                Some(heard) = news.recv() => self.hear(heard),
+                Some(input) = settled.recv() => self.observe(input),
+                Some(input) = watched.recv() => self.observe(input),
                 () = self.wake() => {}
                 () = pulse.asked() => {}
             }
             pulse.beat();
-            // What has arrived meanwhile belongs to the same turn.
-            while let Ok(outcome) = settled.try_recv() {
-                self.settle(outcome);
+            // What has arrived meanwhile belongs to the same cycle.
+            while let Ok(input) = settled.try_recv() {
+                self.observe(input);
             }
-            for _ in 0..MAX_NEWS_PER_TURN {
-                let Ok(heard) = news.try_recv() else { break };
-                self.hear(heard);
+            for _ in 0..MAX_INPUTS_PER_CYCLE {
+                let Ok(input) = watched.try_recv() else { break };
+                self.observe(input);
             }
             self.decide();
         }
     }
 
-    /// Sleeps until the ledger wants to look at something again.
+    /// Sleeps until the kernel wants to look at something again.
     async fn wake(&self) {
-        if !self.is_synced() {
+        if !self.kernel.is_synced() {
             return std::future::pending().await;
         }
-        let look_at = self.ledger.wake_at().map(|at| self.instant(at));
+        let look_at = self.kernel.wake_at().map(|at| self.instant(at));
         match look_at.into_iter().chain(self.size_at).min() {
             Some(at) => tokio::time::sleep_until(at.min(Instant::now() + LONGEST_SLEEP)).await,
             None => std::future::pending().await,
         }
     }
 
-    fn hear(&mut self, heard: Heard) {
-        match heard {
-            Heard::Change(change) => change(&mut self.ledger, self.controller.clock.now()),
-            Heard::Listed { kind: Kind::Pod, namespace, .. } => {
-                self.ledger.sync_pods(&namespace.unwrap_or_default());
-            }
-            Heard::Listed { kind, namespace, names } => {
-                let is_listed = |held: &Held| names.contains(&(held.namespace.clone(), held.name.clone()));
-                let is_here = |held: &Held| namespace.as_ref().is_none_or(|here| *here == held.namespace);
-                let unlisted = |held: &Held| is_here(held) && !is_listed(held);
-                for held in kind.held(&self.ledger).into_iter().filter(unlisted) {
-                    self.applier.verify(kind, held);
-                }
-                self.sync(kind, namespace);
-            }
-            // Jobs of a list that nobody may read are jobs like any other.
-            Heard::Forbidden(Kind::ImageListPullJob) => self.known(Kind::ImageListPullJob),
-            Heard::Forbidden(_) => {}
+    fn observe(&mut self, input: Input) {
+        let now = self.controller.clock.now();
+        if let Some(journal) = &self.controller.journal {
+            // Whoever no longer reads it has seen enough.
+            let _ = journal.send(Entry::Observed(now, Box::new(input.clone())));
         }
-    }
-
-    /// Everything of a kind is known.
-    fn sync(&mut self, kind: Kind, namespace: Option<String>) {
-        match kind {
-            Kind::Job => self.ledger.crons.sync_jobs(&namespace.unwrap_or_default()),
-            Kind::ImageListPullJob => self.ledger.crons.sync(TemplateKind::ImageListPullJob),
-            Kind::BroadcastJob => self.ledger.crons.sync(TemplateKind::BroadcastJob),
-            _ => {}
-        }
-        self.known(kind);
-    }
-
-    /// Nothing more will be known of a kind for now.
-    fn known(&mut self, kind: Kind) {
-        self.synced.insert(kind);
-        if Kind::NEEDED_FOR_BROADCASTS.iter().all(|kind| self.synced.contains(kind)) {
-            self.ledger.broadcasts.sync();
-        }
-        if self.is_synced() {
+        self.kernel.observe(input, now);
+        if self.kernel.is_synced() {
             self.controller.health.synced();
         }
     }
 
-    fn settle(&mut self, outcome: Settled) {
-        outcome(&mut self.ledger, self.controller.clock.now(), rand::random());
-    }
-
-    /// Nothing is decided on a part of the cluster: a job would look as if it had no node, and an owner as if it were gone.
-    fn is_synced(&self) -> bool {
-        Kind::NEEDED.iter().all(|kind| self.synced.contains(kind))
-    }
-
     fn decide(&mut self) {
-        if !self.is_synced() {
-            return;
-        }
         self.count(Instant::now());
-        let begin = Instant::now();
-        let before = self.ledger.passes();
-        let commands = self.ledger.turn(self.controller.clock.now());
-        self.controller.metrics.passed(before, self.ledger.passes(), Some(begin.elapsed()));
-        self.controller.metrics.measured(self.ledger.take_measured());
-        self.controller.metrics.ran(&self.ledger.crons.take_runs());
+        let (begin, now) = (Instant::now(), self.controller.clock.now());
+        let before = self.kernel.passes();
+        let commands = self.kernel.cycle(now);
+        if let Some(journal) = &self.controller.journal {
+            let _ = journal.send(Entry::Cycled(now, commands.clone()));
+        }
+        if self.kernel.is_synced() {
+            self.controller.metrics.passed(before, self.kernel.passes(), Some(begin.elapsed()));
+        }
+        let measures = self.kernel.take_measures();
+        self.controller.metrics.measured(measures.grants);
+        self.controller.metrics.ran(&measures.runs);
         for command in commands {
             self.applier.begin(command);
         }
-        let passes = self.ledger.passes();
+        let passes = self.kernel.passes();
         if (self.passes.jobs, self.passes.crons) != (passes.jobs, passes.crons) {
             self.watch_locally();
         }
         self.passes = passes;
     }
 
-    /// Counts what the ledger holds, a while after it has changed, and again when a node becomes silent by time alone.
+    /// Counts what the kernel holds, a while after it has changed, and again when a node becomes silent by time alone.
     fn count(&mut self, now: Instant) {
         if self.size_at.is_some_and(|at| at <= now) {
-            let size = self.ledger.size(self.controller.clock.now());
+            let size = self.kernel.size(self.controller.clock.now());
             self.controller.metrics.holds(&size);
             self.size_at = size.recount_at.map(|at| self.instant(at).max(now + SIZE_INTERVAL));
         }
-        if self.ledger.has_news() {
+        if self.kernel.is_synced() && self.kernel.backlog() > 0 {
             let soon = now + SIZE_INTERVAL;
             self.size_at = Some(self.size_at.map_or(soon, |at| at.min(soon)));
         }
@@ -278,13 +237,16 @@ impl Loop {
 
     /// Watches pods and Jobs in those namespaces in which something depends on them.
     fn watch_locally(&mut self) {
-        let Self { ledger, pods, jobs, sender, controller, .. } = self;
-        let Controller { client, metrics, .. } = controller;
-        for namespace in pods.keep::<SlimPod>(&ledger.pod_namespaces(), client, sender, metrics) {
-            ledger.forget_pods(&namespace);
-        }
-        for namespace in jobs.keep::<SlimJob>(&ledger.crons.job_namespaces(), client, sender, metrics) {
-            ledger.crons.forget_jobs(&namespace);
+        let Controller { client, metrics, .. } = &self.controller;
+        let (by_pods, by_jobs) =
+            (self.kernel.watched_namespaces(Kind::Pod), self.kernel.watched_namespaces(Kind::Job));
+        let pods = self.pods.keep::<SlimPod>(&by_pods, client, &self.sender, metrics);
+        let jobs = self.jobs.keep::<SlimJob>(&by_jobs, client, &self.sender, metrics);
+        let left = pods.into_iter().map(|namespace| Input::Unwatched { kind: Kind::Pod, namespace });
+        let left =
+            left.chain(jobs.into_iter().map(|namespace| Input::Unwatched { kind: Kind::Job, namespace }));
+        for input in left.collect::<Vec<_>>() {
+            self.observe(input);
         }
     }
 

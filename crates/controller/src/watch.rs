@@ -6,10 +6,10 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use jiff::Timestamp;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource, ResourceExt as _};
-use prewarm_plan::ledger::Ledger;
+use prewarm_plan::cluster::Input;
+use prewarm_plan::object::ObjectKey;
 use prewarm_process::log::chain;
 use prewarm_process::watch::{Obstacle, patiently};
 use serde::de::DeserializeOwned;
@@ -20,43 +20,23 @@ use tracing::{debug, info, warn};
 use crate::metrics::Metrics;
 
 mod broadcast_pod;
-mod kind;
 mod lenient;
 mod local;
 mod slim;
 mod slim_job;
+mod watched;
 
 pub use broadcast_pod::BroadcastPod;
-pub use kind::{Held, Kind, Watched};
 pub use lenient::Lenient;
 pub use local::Local;
 pub use slim::{SlimNode, SlimPod};
 pub use slim_job::SlimJob;
+pub use watched::Watched;
 
 /// How long a silent server keeps a watch; then it is opened anew. Below what load balancers commonly allow.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
 /// So many objects are asked for at once: a page of full NodeImages stays below some tens of megabytes.
 const PAGE: u32 = 500;
-
-/// Writes one thing into the ledger.
-pub type Change = Box<dyn FnOnce(&mut Ledger, Timestamp) + Send>;
-
-/// What a watch says.
-pub enum Heard {
-    /// Something is there, or gone: this writes it into the ledger.
-    Change(Change),
-    /// Everything of a kind has been listed.
-    Listed {
-        /// The kind.
-        kind: Kind,
-        /// The namespace, of pods.
-        namespace: Option<String>,
-        /// What there is.
-        names: BTreeSet<Name>,
-    },
-    /// A kind may not be read, so that it is left alone.
-    Forbidden(Kind),
-}
 
 /// A watch that ends with whoever holds this.
 pub struct Watch(AbortHandle);
@@ -71,7 +51,7 @@ impl Drop for Watch {
 pub fn follow<K>(
     api: Api<Lenient<K>>,
     namespace: Option<String>,
-    sender: mpsc::Sender<Heard>,
+    sender: mpsc::Sender<Input>,
     metrics: Metrics,
 ) -> Watch
 where
@@ -85,7 +65,7 @@ pub fn follow_labelled<K>(
     api: Api<Lenient<K>>,
     labels: &'static str,
     namespace: Option<String>,
-    sender: mpsc::Sender<Heard>,
+    sender: mpsc::Sender<Input>,
     metrics: Metrics,
 ) -> Watch
 where
@@ -97,15 +77,15 @@ where
         let mut events = std::pin::pin!(patiently(Box::pin(watcher(api, config))));
         let mut known = Known::default();
         while let Some(event) = events.next().await {
-            let heard = match event {
-                Ok(event) => known.hear(event, namespace.as_deref()),
+            let inputs = match event {
+                Ok(event) => known.observe(event, namespace.as_deref()),
                 Err(error) => {
                     metrics.reconnected(K::KIND);
                     known.fail::<K>(&error, namespace.as_deref())
                 }
             };
-            for one in heard {
-                if sender.send(one).await.is_err() {
+            for input in inputs {
+                if sender.send(input).await.is_err() {
                     return;
                 }
             }
@@ -114,24 +94,21 @@ where
     Watch(task.abort_handle())
 }
 
-/// The names that were heard, so that what is missing from a new list is known to be gone.
+/// The names that were observed, so that what is missing from a new list is known to be gone.
 #[derive(Default)]
 struct Known {
-    names: BTreeSet<Name>,
-    listing: BTreeSet<Name>,
+    names: BTreeSet<ObjectKey>,
+    listing: BTreeSet<ObjectKey>,
     /// What keeps the kind from being watched at all.
     obstacle: Option<Obstacle>,
 }
 
-/// Namespace and name.
-pub type Name = (String, String);
-
 impl Known {
-    fn hear<K: Watched + Resource<DynamicType = ()> + Send + 'static>(
+    fn observe<K: Watched + Resource<DynamicType = ()> + Send + 'static>(
         &mut self,
         event: Event<Lenient<K>>,
         namespace: Option<&str>,
-    ) -> Vec<Heard> {
+    ) -> Vec<Input> {
         // A beginning comes before every attempt.
         if !matches!(event, Event::Init) && self.obstacle.take().is_some() {
             info!(kind = K::KIND.as_str(), "can be watched");
@@ -142,27 +119,26 @@ impl Known {
                 Vec::new()
             }
             Event::InitApply(object) => {
-                self.listing.insert(name(&object));
-                vec![there(object)]
+                self.listing.insert(key(&object));
+                vec![seen(object)]
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listing);
                 self.replace::<K>(listed, namespace)
             }
             Event::Apply(object) => {
-                self.names.insert(name(&object));
-                vec![there(object)]
+                self.names.insert(key(&object));
+                vec![seen(object)]
             }
             Event::Delete(object) => {
-                self.names.remove(&name(&object));
-                let uid = object.uid();
-                vec![lost::<K>(name(&object), uid)]
+                self.names.remove(&key(&object));
+                vec![gone::<K>(key(&object), object.uid())]
             }
         }
     }
 
     /// It cannot be watched just now, or not at all, which is said once.
-    fn fail<K: Watched>(&mut self, error: &watcher::Error, namespace: Option<&str>) -> Vec<Heard> {
+    fn fail<K: Watched>(&mut self, error: &watcher::Error, namespace: Option<&str>) -> Vec<Input> {
         let kind = K::KIND.as_str();
         let before = std::mem::replace(&mut self.obstacle, Obstacle::of(error));
         match self.obstacle {
@@ -176,42 +152,42 @@ impl Known {
         Vec::new()
     }
 
-    fn meet<K: Watched>(&mut self, obstacle: Obstacle, namespace: Option<&str>) -> Vec<Heard> {
+    fn meet<K: Watched>(&mut self, obstacle: Obstacle, namespace: Option<&str>) -> Vec<Input> {
         match obstacle {
             Obstacle::NotDefined if K::KIND.can_be_left_out() => {
                 self.replace::<K>(BTreeSet::new(), namespace)
             }
             Obstacle::NotDefined => Vec::new(),
-            Obstacle::Forbidden => vec![Heard::Forbidden(K::KIND)],
+            Obstacle::Forbidden => vec![Input::Forbidden(K::KIND)],
         }
     }
 
     /// This is all that there is.
-    fn replace<K: Watched>(&mut self, listed: BTreeSet<Name>, namespace: Option<&str>) -> Vec<Heard> {
-        let gone = std::mem::replace(&mut self.names, listed.clone());
-        let gone: Vec<Name> = gone.into_iter().filter(|name| !listed.contains(name)).collect();
-        let synced = Heard::Listed { kind: K::KIND, namespace: namespace.map(str::to_owned), names: listed };
-        gone.into_iter().map(|name| lost::<K>(name, None)).chain([synced]).collect()
+    fn replace<K: Watched>(&mut self, listed: BTreeSet<ObjectKey>, namespace: Option<&str>) -> Vec<Input> {
+        let missing = std::mem::replace(&mut self.names, listed.clone());
+        let missing: Vec<ObjectKey> = missing.into_iter().filter(|key| !listed.contains(key)).collect();
+        let all = Input::Listed { kind: K::KIND, namespace: namespace.map(str::to_owned), names: listed };
+        missing.into_iter().map(|key| gone::<K>(key, None)).chain([all]).collect()
     }
 }
 
-fn name<K: Resource<DynamicType = ()>>(object: &Lenient<K>) -> Name {
-    (object.namespace().unwrap_or_default(), object.name_any())
+fn key<K: Resource<DynamicType = ()>>(object: &Lenient<K>) -> ObjectKey {
+    ObjectKey { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
 }
 
 /// An object that cannot be read is as good as absent: it must not keep others from being served.
-fn there<K: Watched + Resource<DynamicType = ()> + Send + 'static>(object: Lenient<K>) -> Heard {
-    let (namespace, name) = name(&object);
+fn seen<K: Watched + Resource<DynamicType = ()>>(object: Lenient<K>) -> Input {
+    let key = key(&object);
     match object.into_read() {
-        Ok(object) => Heard::Change(Box::new(move |ledger, now| object.hear(ledger, now))),
+        Ok(object) => Input::Seen(object.into_object()),
         Err(reason) => {
-            warn!(kind = K::KIND.as_str(), %namespace, %name, %reason, "left out: it cannot be read");
-            lost::<K>((namespace, name), None)
+            warn!(kind = K::KIND.as_str(), object = %key, %reason, "left out: it cannot be read");
+            gone::<K>(key, None)
         }
     }
 }
 
-fn lost<K: Watched>((namespace, name): Name, uid: Option<String>) -> Heard {
-    debug!(kind = K::KIND.as_str(), %namespace, %name, "gone");
-    Heard::Change(Box::new(move |ledger, _| K::lose(ledger, &namespace, &name, uid.as_deref())))
+fn gone<K: Watched>(key: ObjectKey, uid: Option<String>) -> Input {
+    debug!(kind = K::KIND.as_str(), object = %key, "gone");
+    Input::Gone { kind: K::KIND, key, uid: uid.map(|uid| uid.as_str().into()) }
 }

@@ -1,7 +1,11 @@
-//! What every decision has to do with objects of a cluster: keys and names that cannot be mixed up.
+//! Objects of the cluster: how they are named, what is known of them, and how writes to them go.
 
+pub mod attempts;
 mod key;
 mod name;
+pub mod store;
+pub mod timers;
+pub mod version;
 
 pub use key::{ImageKey, ObjectKey, SourceKey};
 pub use name::{NodeName, NodeZone, Uid};

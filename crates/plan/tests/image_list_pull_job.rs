@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, ImagePullJobStatus};
-use prewarm_plan::image_list_pull_job::{Decision, Observed, decide};
+use prewarm_plan::cluster::image_list_pull_job::{Decision, Observed, decide};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use serde_json::json;
@@ -85,7 +85,7 @@ fn carry_out(decision: Decision, list: &mut ImageListPullJob, jobs: &mut Vec<Ima
         jobs.push(child);
     }
     for doomed in decision.delete {
-        jobs.retain(|job| job.metadata.uid.as_ref() != Some(&doomed.uid));
+        jobs.retain(|job| job.metadata.uid.as_deref() != Some(&*doomed.uid));
     }
     if let Some(label) = decision.label {
         list.metadata.labels = Some([(LABEL.to_owned(), label)].into());

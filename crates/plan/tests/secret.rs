@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use prewarm_plan::cluster::secret::{Action, Content, Copy, Observed, Settlement, SourceState, settle};
 use prewarm_plan::object::ObjectKey;
 use prewarm_plan::object::SourceKey;
-use prewarm_plan::secret::{Action, Content, Copy, Observed, Settlement, SourceState, settle};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prewarm_api::kruise::NodeSelector;
 use prewarm_api::selector::{LabelSelector, LabelSelectorRequirement, SelectorOperator};
-use prewarm_plan::selection::{Requirements, Selection};
+use prewarm_plan::demand::selection::{Requirements, Selection};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 

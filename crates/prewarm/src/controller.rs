@@ -11,8 +11,8 @@ use prewarm_clock::MachineClock;
 use prewarm_controller::config::Config;
 use prewarm_controller::lease::{Lease, Loss, Place, identity};
 use prewarm_controller::{Controller, run as run_controller};
-use prewarm_plan::ledger::Settings;
-use prewarm_plan::selection::Requirements;
+use prewarm_plan::cluster::Settings;
+use prewarm_plan::demand::selection::Requirements;
 use prewarm_process::http::Answers;
 
 use crate::answer::{Answer, Exit};

@@ -1,7 +1,7 @@
 //! What the API server's answer to a write means (design 4).
 
 use kube::core::Status;
-use prewarm_plan::ledger::Outcome;
+use prewarm_plan::cluster::Outcome;
 use tracing::warn;
 
 use crate::metrics::WriteResult;
@@ -50,7 +50,7 @@ where
                 object = what,
                 "no answer to a write in time, or the lease was lost meanwhile; it will be looked at again"
             );
-            return Outcome::Failed;
+            return Outcome::Failed(None);
         }
     };
     match meaning(&error) {
@@ -60,13 +60,13 @@ where
             Outcome::Refused(reason)
         }
         Meaning::Stale => match reread().await {
-            Some(Ok(Some(object))) => Outcome::Collided(Box::new(object)),
+            Some(Ok(Some(object))) => Outcome::Collided(object),
             Some(Ok(None)) => Outcome::Gone,
-            Some(Err(_)) | None => Outcome::Failed,
+            Some(Err(_)) | None => Outcome::Failed(None),
         },
         Meaning::Trouble => {
             warn!(object = what, error = %chain(&error), "a write failed; it will be tried again");
-            Outcome::Failed
+            Outcome::Failed(None)
         }
     }
 }

@@ -7,32 +7,32 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, PatchParams, PostParams, Preconditions};
 use prewarm_api::names::SECRET_REFERENCES_ANNOTATION;
-use prewarm_plan::object::ObjectKey;
-use prewarm_plan::object::SourceKey;
-use prewarm_plan::secret::{Action, Copy, SourceState, annotations, references_text};
+use prewarm_plan::cluster::secret::{Action, Copy, SourceState, annotations, references_text};
+use prewarm_plan::cluster::{Object, Outcome};
+use prewarm_plan::object::{ObjectKey, SourceKey};
 use serde_json::{Value, json};
 use tracing::warn;
 
 use super::answer::{Meaning, meaning};
-use super::node_image::json_patch;
-use super::{FIELD_MANAGER, Hands, Settled};
+use super::write::json_patch;
+use super::{FIELD_MANAGER, Writer};
 use crate::content;
 use crate::metrics::Written;
 
 /// What became of a write: a copy that is like this, one that is gone, or trouble in words without any content.
 type Done = Result<Option<Secret>, String>;
 
-impl Hands {
-    pub(super) async fn read_source(&self, key: SourceKey) -> Settled {
-        let state = match self.source(&key).await {
+impl Writer {
+    /// What a Secret that jobs name is like; `None` if it cannot be read just now.
+    pub(super) async fn read_source(&self, key: &SourceKey) -> Option<SourceState> {
+        match self.source(key).await {
             Ok(Some(secret)) => Some(SourceState::Present(content::of(&secret))),
             Ok(None) => Some(SourceState::Missing),
             Err(trouble) => {
                 warn!(secret = %key, trouble, "cannot read a Secret; trying again");
                 None
             }
-        };
-        Box::new(move |ledger, now, jitter| ledger.hear_source(&key, state, now, jitter))
+        }
     }
 
     async fn source(&self, key: &SourceKey) -> Result<Option<Secret>, String> {
@@ -44,33 +44,24 @@ impl Hands {
         }
     }
 
-    pub(super) async fn copy(&self, source: SourceKey, action: Action) -> Settled {
+    pub(super) async fn write_copy(&self, source: &SourceKey, name: &str, action: Action) -> Outcome<Object> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.config_namespace);
-        let name = match &action {
-            Action::Create { name, .. } | Action::Update { name, .. } | Action::Delete { name, .. } => {
-                name.clone()
-            }
-        };
         let done = match action {
-            Action::Create { name, references } => self.create_copy(&api, &source, &name, &references).await,
+            Action::Create { name, references } => self.create_copy(&api, source, &name, &references).await,
             Action::Update { name, uid, references, has_new_data } => {
-                self.update_copy(&api, &source, (&name, &uid), &references, has_new_data).await
+                self.update_copy(&api, source, (&name, &uid), &references, has_new_data).await
             }
             Action::Delete { name, uid } => self.delete_copy(&api, &name, &uid).await,
         };
-        if let Err(trouble) = &done {
-            warn!(secret = %source, copy = %name, trouble, "cannot write the copy of a Secret; trying again");
-        }
-        // Only what the ledger keeps leaves this function.
-        let done = done.map(|copy| copy.map(|copy| Copy::read(&copy.metadata, content::of(&copy))));
-        Box::new(move |ledger, now, jitter| {
-            match &done {
-                Ok(Some(copy)) => ledger.hear_copy(copy.clone()),
-                Ok(None) => ledger.lose_copy(&name),
-                Err(_) => {}
+        // Only what the kernel keeps leaves this function.
+        match done {
+            Ok(Some(copy)) => Outcome::Written(Copy::read(&copy.metadata, content::of(&copy)).into()),
+            Ok(None) => Outcome::Gone,
+            Err(trouble) => {
+                warn!(secret = %source, copy = %name, trouble, "cannot write the copy of a Secret; trying again");
+                Outcome::Failed(Some(trouble))
             }
-            ledger.copy_outcome(&source, done.map(drop), now, jitter);
-        })
+        }
     }
 
     async fn create_copy(

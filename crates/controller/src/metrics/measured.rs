@@ -1,9 +1,9 @@
 //! What was measured on the way: how long nodes take, how grants end, what becomes of cron jobs' runs.
 
 use prewarm_api::kruise::{FailureClass, SkipReason};
-use prewarm_plan::advanced_cron_job::runs::{Fate, Runs};
-use prewarm_plan::ledger::Measured;
-use prewarm_plan::ledger::measure::{End, Phase};
+use prewarm_plan::cluster::advanced_cron_job::runs::{Fate, Runs};
+use prewarm_plan::cluster::measure::Measured;
+use prewarm_plan::cluster::measure::{End, Phase};
 
 use super::Metrics;
 use super::families::Two;
@@ -34,7 +34,7 @@ impl Metrics {
         self.ran(&FATES.map(|fate| (fate, 0)).into());
     }
 
-    /// What the ledger measured since the last turn.
+    /// What the kernel measured since the last cycle.
     pub fn measured(&self, measured: Vec<Measured>) {
         for one in measured {
             match one {

@@ -1,7 +1,7 @@
-//! What there is in the cluster, as gauges. They are set when the ledger was counted, and stay until it is counted again.
+//! What there is in the cluster, as gauges. They are set when the kernel was counted, and stay until it is counted again.
 
-use prewarm_plan::ledger::Size;
-use prewarm_plan::ledger::size::{BroadcastPods, JobNodes, JobStates, Jobs, Nodes, Tags};
+use prewarm_plan::cluster::size::Size;
+use prewarm_plan::cluster::size::{BroadcastPods, JobNodes, JobStates, Jobs, Nodes, Tags};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -9,7 +9,7 @@ use super::families::One;
 use super::{Metrics, set};
 
 impl Metrics {
-    /// How much the ledger holds.
+    /// How much the kernel holds.
     pub fn holds(&self, size: &Size) {
         let families = &self.families;
         set(&families.queue, size.queue);

@@ -2,10 +2,10 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::{FailureClass, SkipReason};
-use prewarm_plan::advanced_cron_job::runs::Fate;
-use prewarm_plan::ledger::Measured;
-use prewarm_plan::ledger::measure::{End, Phase};
-use prewarm_plan::ledger::size::{BroadcastPods, JobNodes, JobStates, Jobs, Nodes, Tags};
+use prewarm_plan::cluster::advanced_cron_job::runs::Fate;
+use prewarm_plan::cluster::measure::Measured;
+use prewarm_plan::cluster::measure::{End, Phase};
+use prewarm_plan::cluster::size::{BroadcastPods, JobNodes, JobStates, Jobs, Nodes, Tags};
 
 use super::*;
 

@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Affinity, ContainerStatus, Pod as PodObject, PodCondition};
 use kube::Resource;
 use kube::api::ObjectMeta;
 use prewarm_api::kruise::BROADCAST_JOB;
 use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
-use prewarm_plan::broadcast_job::fitness::NAME_FIELD;
-use prewarm_plan::broadcast_job::pod::{Phase, Pod};
-use prewarm_plan::ledger::Ledger;
+use prewarm_plan::cluster::broadcast_job::fitness::NAME_FIELD;
+use prewarm_plan::cluster::broadcast_job::pod::{Phase, Pod};
+use prewarm_plan::cluster::{Kind, Object};
+use prewarm_plan::object::ObjectKey;
 use serde::Deserialize;
 
-use super::kind::{Kind, Watched};
 use super::slim::stands_for;
+use super::watched::Watched;
 
 /// A pod, as far as its job needs it.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,14 +46,14 @@ struct Status {
 }
 
 impl BroadcastPod {
-    /// Its namespace, and what its job counts.
-    pub fn into_pod(self) -> (String, Pod) {
+    /// What its job counts.
+    fn into_pod(self) -> Pod {
         let phase = match self.status.phase.as_deref() {
             Some("Succeeded") => Phase::Succeeded,
             Some("Failed") => Phase::Failed,
             _ => Phase::Unfinished,
         };
-        let pod = Pod {
+        Pod {
             node: self.spec.node().into(),
             owner: owner(&self.metadata).into(),
             restarts: if self.spec.restart_policy.as_deref() == Some("OnFailure") {
@@ -67,8 +67,7 @@ impl BroadcastPod {
             name: self.metadata.name.unwrap_or_default().into(),
             uid: self.metadata.uid.unwrap_or_default().into(),
             resource_version: self.metadata.resource_version.unwrap_or_default(),
-        };
-        (self.metadata.namespace.unwrap_or_default(), pod)
+        }
     }
 }
 
@@ -114,16 +113,9 @@ impl Status {
 impl Watched for BroadcastPod {
     const KIND: Kind = Kind::BroadcastPod;
 
-    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
-        let (namespace, pod) = self.into_pod();
-        if pod.owner.is_empty() {
-            return ledger.broadcasts.lose_pod(&namespace, &pod.name, None);
-        }
-        ledger.broadcasts.hear_pod(&namespace, pod);
-    }
-
-    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
-        ledger.broadcasts.lose_pod(namespace, name, uid);
+    fn into_object(self) -> Object {
+        let key = ObjectKey::of(&self.metadata);
+        Object::BroadcastPod(key, self.into_pod())
     }
 }
 
@@ -142,7 +134,7 @@ mod tests {
         let metadata =
             json!({"name": "sweep-1", "namespace": "default", "labels": labels, "ownerReferences": owner});
         let object = json!({"metadata": metadata, "spec": spec, "status": status});
-        serde_json::from_value::<BroadcastPod>(object).unwrap().into_pod().1
+        serde_json::from_value::<BroadcastPod>(object).unwrap().into_pod()
     }
 
     fn asks(node: &str) -> Value {
@@ -173,7 +165,7 @@ mod tests {
         assert_eq!(&*read(&json!({}), &json!({})).owner, "job-1");
         let metadata = json!({"name": "x", "labels": {"broadcastjob-controller-uid": "job-1"}});
         let stranger: BroadcastPod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-        assert_eq!(&*stranger.into_pod().1.owner, "");
+        assert_eq!(&*stranger.into_pod().owner, "");
     }
 
     #[test]

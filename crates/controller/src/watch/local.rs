@@ -8,7 +8,9 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use super::{Heard, Watch, Watched, follow};
+use prewarm_plan::cluster::Input;
+
+use super::{Watch, Watched, follow};
 use crate::metrics::Metrics;
 
 /// Watches by namespace.
@@ -21,7 +23,7 @@ impl Local {
         &mut self,
         wanted: &BTreeSet<String>,
         client: &Client,
-        sender: &mpsc::Sender<Heard>,
+        sender: &mpsc::Sender<Input>,
         metrics: &Metrics,
     ) -> Vec<String>
     where

@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Pod,
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Resource;
 use kube::api::ObjectMeta;
-use prewarm_plan::ledger::pod::PodFacts;
+use prewarm_plan::cluster::image_pull_job::pod::PodFacts;
+use prewarm_plan::object::ObjectKey;
 use serde::Deserialize;
 
 /// A Node's metadata, conditions, and what decides whether a pod fits it.
@@ -65,8 +66,9 @@ struct SlimPodStatus {
 }
 
 impl SlimPod {
-    /// Its namespace, its name, and what jobs select by.
-    pub fn into_facts(self) -> (String, String, PodFacts) {
+    /// Its name, and what jobs select by.
+    pub fn into_facts(self) -> (ObjectKey, PodFacts) {
+        let key = ObjectKey::of(&self.metadata);
         let phase = self.status.and_then(|status| status.phase).unwrap_or_default();
         let has_ended = phase == "Succeeded" || phase == "Failed";
         let node = self.spec.and_then(|spec| spec.node_name).filter(|node| !node.is_empty());
@@ -75,7 +77,7 @@ impl SlimPod {
             is_active: !has_ended && self.metadata.deletion_timestamp.is_none(),
             labels: self.metadata.labels.unwrap_or_default(),
         };
-        (self.metadata.namespace.unwrap_or_default(), self.metadata.name.unwrap_or_default(), facts)
+        (key, facts)
     }
 }
 

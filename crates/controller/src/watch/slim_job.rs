@@ -2,20 +2,17 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource;
 use kube::api::ObjectMeta;
-use prewarm_api::kruise::TemplateKind;
-use prewarm_plan::advanced_cron_job::child::Child;
-use prewarm_plan::ledger::Ledger;
-use prewarm_plan::ledger::cron::RunKey;
+use prewarm_plan::cluster::advanced_cron_job::child::Child;
+use prewarm_plan::cluster::{Kind, Object};
 use prewarm_plan::object::ObjectKey;
 use serde::Deserialize;
 
-use super::kind::{Kind, Watched, key};
 use super::slim::stands_for;
+use super::watched::Watched;
 
 /// A Job, as far as its cron job needs it.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,7 +40,7 @@ struct Condition {
 
 impl SlimJob {
     /// The run that it is, if a cron job controls it.
-    pub fn child(&self) -> Option<Child> {
+    fn child(&self) -> Option<Child> {
         let conditions = self.status.conditions.iter().flatten();
         let conditions = conditions.map(|condition| {
             (&*condition.type_, &*condition.status, condition.message.as_deref().unwrap_or_default())
@@ -55,13 +52,8 @@ impl SlimJob {
 impl Watched for SlimJob {
     const KIND: Kind = Kind::Job;
 
-    fn hear(self, ledger: &mut Ledger, _: Timestamp) {
-        let key = RunKey::new(TemplateKind::Job, ObjectKey::of(&self.metadata));
-        ledger.crons.hear_run(&key, self.child());
-    }
-
-    fn lose(ledger: &mut Ledger, namespace: &str, name: &str, uid: Option<&str>) {
-        ledger.crons.lose_run(&RunKey::new(TemplateKind::Job, key(namespace, name)), uid);
+    fn into_object(self) -> Object {
+        Object::Job(ObjectKey::of(&self.metadata), self.child())
     }
 }
 

@@ -5,57 +5,41 @@ use std::collections::{BTreeMap, VecDeque};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use prewarm_api::kruise::{ImagePullJob, NodeImage, NodeImageSpec};
-use prewarm_plan::ledger::{Ledger, Outcome, Write};
-use prewarm_plan::node_image::silence::judged;
-use prewarm_plan::node_image::{Action, owner};
-use prewarm_plan::object::ObjectKey;
-use prewarm_plan::object::SourceKey;
-use prewarm_plan::secret::{self, Content, Copy, SourceState};
+use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_plan::cluster::command::{Outcome, Verb, Write};
+use prewarm_plan::cluster::node_image::silence::judged;
+use prewarm_plan::cluster::secret::{self, Content, Copy, SourceState};
+use prewarm_plan::cluster::{Input, Kind, Object};
+use prewarm_plan::object::{ObjectKey, SourceKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// What a watch says.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there are few of them, and not for long")]
-pub enum Event {
-    Node(Node),
-    NodeGone(String),
-    Image(NodeImage),
-    ImageGone { name: String, uid: String },
-    Job(ImagePullJob),
-    JobGone { key: ObjectKey, uid: String },
-    Copy(Copy),
-    CopyGone(String),
-}
-
 /// One watch for each kind: its events come in order, those of others may come earlier or later.
 pub const WATCHES: usize = 4;
 
-impl Event {
-    fn watch(&self) -> usize {
-        match self {
-            Self::Node(_) | Self::NodeGone(_) => 0,
-            Self::Image(_) | Self::ImageGone { .. } => 1,
-            Self::Job(_) | Self::JobGone { .. } => 2,
-            Self::Copy(_) | Self::CopyGone(_) => 3,
-        }
+/// The watch that says this.
+fn watch(input: &Input) -> usize {
+    let kind = match input {
+        Input::Seen(object) => object.kind(),
+        Input::Gone { kind, .. } => *kind,
+        input => panic!("no watch says {input:?}"),
+    };
+    match kind {
+        Kind::Node => 0,
+        Kind::NodeImage => 1,
+        Kind::ImagePullJob => 2,
+        Kind::Secret => 3,
+        kind => panic!("there is no watch of {kind:?}"),
     }
+}
 
-    /// Tells it to a ledger.
-    pub fn tell(self, ledger: &mut Ledger, now: Timestamp) {
-        match self {
-            Self::Node(node) => ledger.hear_node(node),
-            Self::NodeGone(name) => ledger.lose_node(&name),
-            Self::Image(image) => ledger.hear_node_image(image, now),
-            Self::ImageGone { name, uid } => ledger.lose_node_image(&name, Some(&uid)),
-            Self::Job(job) => ledger.hear_job(job),
-            Self::JobGone { key, uid } => ledger.lose_job(&key, Some(&uid)),
-            Self::Copy(copy) => ledger.hear_copy(copy),
-            Self::CopyGone(name) => ledger.lose_copy(&name),
-        }
-    }
+fn gone(kind: Kind, key: ObjectKey, uid: Option<String>) -> Input {
+    Input::Gone { kind, key, uid: uid.map(|uid| uid.as_str().into()) }
+}
+
+fn cluster_key(name: &str) -> ObjectKey {
+    ObjectKey { namespace: String::new(), name: name.to_owned() }
 }
 
 /// All objects.
@@ -70,7 +54,7 @@ pub struct Store {
     pub copies: BTreeMap<String, Copy>,
     /// The schema's bound on the images of a NodeImage.
     pub most_images: usize,
-    events: [VecDeque<Event>; WATCHES],
+    events: [VecDeque<Input>; WATCHES],
     version: u64,
     uids: u64,
 }
@@ -93,16 +77,16 @@ impl Default for Store {
 
 impl Store {
     /// Everything there is, as a watch that begins tells it.
-    pub fn all(&self) -> Vec<Event> {
-        let nodes = self.nodes.values().cloned().map(Event::Node);
-        let images = self.images.values().cloned().map(Event::Image);
-        let jobs = self.jobs.values().cloned().map(Event::Job);
-        let copies = self.copies.values().cloned().map(Event::Copy);
+    pub fn all(&self) -> Vec<Input> {
+        let nodes = self.nodes.values().cloned().map(Input::seen);
+        let images = self.images.values().cloned().map(Input::seen);
+        let jobs = self.jobs.values().cloned().map(Input::seen);
+        let copies = self.copies.values().cloned().map(Input::seen);
         nodes.chain(images).chain(jobs).chain(copies).collect()
     }
 
     /// The next event of a watch.
-    pub fn event(&mut self, watch: usize) -> Option<Event> {
+    pub fn event(&mut self, watch: usize) -> Option<Input> {
         self.events[watch].pop_front()
     }
 
@@ -116,8 +100,8 @@ impl Store {
         self.events = Default::default();
     }
 
-    fn emit(&mut self, event: Event) {
-        self.events[event.watch()].push_back(event);
+    fn emit(&mut self, input: Input) {
+        self.events[watch(&input)].push_back(input);
     }
 
     fn touch(&mut self, metadata: &mut ObjectMeta) {
@@ -137,13 +121,13 @@ impl Store {
         node.metadata.uid = uid.or_else(|| Some(self.uid(&name)));
         self.touch(&mut node.metadata);
         self.nodes.insert(name, node.clone());
-        self.emit(Event::Node(node));
+        self.emit(Input::seen(node));
     }
 
     /// A Node is deleted.
     pub fn delete_node(&mut self, name: &str) {
         if self.nodes.remove(name).is_some() {
-            self.emit(Event::NodeGone(name.to_owned()));
+            self.emit(gone(Kind::Node, cluster_key(name), None));
         }
     }
 
@@ -160,15 +144,14 @@ impl Store {
     fn keep_image(&mut self, mut image: NodeImage) -> NodeImage {
         self.touch(&mut image.metadata);
         self.images.insert(image.metadata.name.clone().unwrap(), image.clone());
-        self.emit(Event::Image(image.clone()));
+        self.emit(Input::seen(image.clone()));
         image
     }
 
     /// A NodeImage is deleted.
     pub fn delete_image(&mut self, name: &str) {
         if let Some(image) = self.images.remove(name) {
-            let uid = image.metadata.uid.unwrap();
-            self.emit(Event::ImageGone { name: name.to_owned(), uid });
+            self.emit(gone(Kind::NodeImage, cluster_key(name), image.metadata.uid));
         }
     }
 
@@ -190,7 +173,7 @@ impl Store {
         job.metadata.uid = Some(if self.version == 0 { uid } else { format!("{uid}-{}", self.uids) });
         self.touch(&mut job.metadata);
         self.jobs.insert(key, job.clone());
-        self.emit(Event::Job(job));
+        self.emit(Input::seen(job));
     }
 
     /// A person changes a job.
@@ -224,63 +207,61 @@ impl Store {
         let is_held = new.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
         if new.metadata.deletion_timestamp.is_some() && !is_held {
             self.jobs.remove(&key);
-            self.emit(Event::JobGone { key, uid: new.metadata.uid.clone().unwrap() });
+            self.emit(gone(Kind::ImagePullJob, key, new.metadata.uid.clone()));
         } else {
             self.jobs.insert(key, new.clone());
-            self.emit(Event::Job(new.clone()));
+            self.emit(Input::seen(new.clone()));
         }
         new
     }
 
-    /// The controller writes a NodeImage.
-    pub fn write_image(&mut self, name: &str, action: Action, now: Timestamp) -> Outcome<NodeImage> {
-        if let Action::Create { labels, node_uid } = action {
-            return self.create_image(name, (*labels).clone(), &node_uid);
-        }
-        let Some(image) = self.images.get(name).cloned() else { return Outcome::Gone };
-        let held = image.metadata.uid.clone().unwrap();
-        match action {
-            Action::Create { .. } => unreachable!("handled above"),
-            Action::Delete { uid } if *uid == *held => {
-                self.delete_image(name);
-                Outcome::Gone
-            }
-            Action::Delete { .. } => Outcome::Collided(Box::new(image)),
-            Action::Patch { operations, .. } => self.patch_image(image, operations),
-            Action::Judge { uid, verdicts } => {
-                match judged(&image, &verdicts, now).filter(|_| *uid == *held) {
-                    Some(status) => {
-                        Outcome::Written(self.keep_image(NodeImage { status: Some(status), ..image }))
-                    }
-                    None => Outcome::Collided(Box::new(image)),
-                }
-            }
+    /// The controller writes an object.
+    pub fn write(&mut self, write: Write, now: Timestamp) -> Outcome<Object> {
+        let Write { ticket, verb } = write;
+        let uid = ticket.uid.as_deref().unwrap_or_default();
+        match (ticket.kind, verb) {
+            (Kind::NodeImage, verb) => self.write_image(&ticket.key.name, uid, verb, now).map(Object::from),
+            (Kind::ImagePullJob, verb) => self.write_job(&ticket.key, uid, verb, now).map(Object::from),
+            (Kind::Secret, Verb::Copy(source, action)) => self.write_copy(&source, action),
+            (kind, verb) => panic!("there is no {kind:?} here: {verb:?}"),
         }
     }
 
-    fn create_image(
-        &mut self,
-        name: &str,
-        labels: BTreeMap<String, String>,
-        node_uid: &str,
-    ) -> Outcome<NodeImage> {
-        if let Some(image) = self.images.get(name) {
-            return Outcome::Collided(Box::new(image.clone()));
+    fn write_image(&mut self, name: &str, uid: &str, verb: Verb, now: Timestamp) -> Outcome<NodeImage> {
+        if let Verb::Create(object) = verb {
+            return self.create_image(name, *object);
         }
-        let metadata = ObjectMeta {
-            name: Some(name.to_owned()),
-            labels: (!labels.is_empty()).then_some(labels),
-            owner_references: serde_json::from_value(json!([owner(name, node_uid)])).unwrap(),
-            uid: Some(self.uid(name)),
-            generation: Some(1),
-            ..ObjectMeta::default()
-        };
-        let image = NodeImage { metadata, spec: NodeImageSpec::default(), status: None };
+        let Some(image) = self.images.get(name).cloned() else { return Outcome::Gone };
+        let is_that = *uid == image.metadata.uid.clone().unwrap();
+        match verb {
+            Verb::Delete if is_that => {
+                self.delete_image(name);
+                Outcome::Gone
+            }
+            Verb::Delete => Outcome::Collided(image),
+            Verb::Patch(operations, _) => self.patch_image(image, operations),
+            Verb::Judge(verdicts) => match judged(&image, &verdicts, now).filter(|_| is_that) {
+                Some(status) => {
+                    Outcome::Written(self.keep_image(NodeImage { status: Some(status), ..image }))
+                }
+                None => Outcome::Collided(image),
+            },
+            verb => panic!("no NodeImage is written like this: {verb:?}"),
+        }
+    }
+
+    fn create_image(&mut self, name: &str, object: Value) -> Outcome<NodeImage> {
+        if let Some(image) = self.images.get(name) {
+            return Outcome::Collided(image.clone());
+        }
+        let mut image: NodeImage = serde_json::from_value(object).unwrap();
+        image.metadata.uid = Some(self.uid(name));
+        image.metadata.generation = Some(1);
         Outcome::Written(self.keep_image(image))
     }
 
     fn patch_image(&mut self, image: NodeImage, operations: Vec<Value>) -> Outcome<NodeImage> {
-        let Some(mut new) = patched(&image, operations) else { return Outcome::Collided(Box::new(image)) };
+        let Some(mut new) = patched(&image, operations) else { return Outcome::Collided(image) };
         new.status.clone_from(&image.status);
         if new.spec.images.len() > self.most_images {
             return Outcome::Refused(format!("must have at most {} items", self.most_images));
@@ -293,33 +274,27 @@ impl Store {
         Outcome::Written(self.keep_image(new))
     }
 
-    /// The controller writes a job.
-    pub fn write_job(
-        &mut self,
-        key: &ObjectKey,
-        uid: &str,
-        write: Write,
-        now: Timestamp,
-    ) -> Outcome<ImagePullJob> {
+    fn write_job(&mut self, key: &ObjectKey, uid: &str, verb: Verb, now: Timestamp) -> Outcome<ImagePullJob> {
         let Some(job) = self.jobs.get(key).cloned() else { return Outcome::Gone };
         if job.metadata.uid.as_deref() != Some(uid) {
-            return Outcome::Collided(Box::new(job));
+            return Outcome::Collided(job);
         }
-        let new = match write {
-            Write::Patch(operations) => {
+        let new = match verb {
+            Verb::Patch(operations, _) => {
                 patched(&job, operations).map(|new| ImagePullJob { status: job.status.clone(), ..new })
             }
-            Write::Status(operations) => {
+            Verb::PatchStatus(operations) => {
                 patched(&job, operations).map(|new| ImagePullJob { status: new.status, ..job.clone() })
             }
-            Write::Delete => {
+            Verb::Delete => {
                 self.delete_job(key, now);
                 return self.jobs.get(key).cloned().map_or(Outcome::Gone, Outcome::Written);
             }
+            verb => panic!("no job is written like this: {verb:?}"),
         };
         match new {
             Some(new) => Outcome::Written(self.keep_job(job, new)),
-            None => Outcome::Collided(Box::new(job)),
+            None => Outcome::Collided(job),
         }
     }
 
@@ -328,8 +303,15 @@ impl Store {
         self.sources.get(key).map_or(SourceState::Missing, |held| SourceState::Present(content(*held)))
     }
 
-    /// The controller writes a copy. `None` if it is gone.
-    pub fn write_copy(&mut self, source: &SourceKey, action: secret::Action) -> Result<Option<Copy>, String> {
+    fn write_copy(&mut self, source: &SourceKey, action: secret::Action) -> Outcome<Object> {
+        match self.try_write_copy(source, action) {
+            Ok(Some(copy)) => Outcome::Written(copy.into()),
+            Ok(None) => Outcome::Gone,
+            Err(trouble) => Outcome::Failed(Some(trouble)),
+        }
+    }
+
+    fn try_write_copy(&mut self, source: &SourceKey, action: secret::Action) -> Result<Option<Copy>, String> {
         let held = self.sources.get(source).copied();
         match action {
             secret::Action::Create { name, references } => {
@@ -355,7 +337,7 @@ impl Store {
             }
             secret::Action::Delete { name, .. } => {
                 self.copies.remove(&name);
-                self.emit(Event::CopyGone(name));
+                self.emit(gone(Kind::Secret, cluster_key(&name), None));
                 Ok(None)
             }
         }
@@ -364,7 +346,7 @@ impl Store {
     /// A Secret of the config namespace is made or changed.
     pub fn keep_copy(&mut self, copy: Copy) -> Copy {
         self.copies.insert(copy.name.clone(), copy.clone());
-        self.emit(Event::Copy(copy.clone()));
+        self.emit(Input::seen(copy.clone()));
         copy
     }
 }

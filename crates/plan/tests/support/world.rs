@@ -1,6 +1,6 @@
-//! A ledger in a small world: its commands are carried out, agents answer, time passes when a test says so.
+//! A kernel in a small world: its commands are carried out, agents answer, time passes when a test says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,23 +8,25 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{
     ImagePullJob, ImagePullJobStatus, ImageStatus, ImageTagSpec, ImageTagStatus, NodeImage, PullPhase,
 };
-use prewarm_plan::ledger::{Command, Ledger, Outcome, Settings, Telling};
-use prewarm_plan::object::ImageKey;
+use prewarm_plan::cluster::command::{Command, Event, Outcome, Read, Verb, Write};
+use prewarm_plan::cluster::image_pull_job::pod::PodFacts;
+use prewarm_plan::cluster::{Input, Kernel, Kind, Object, Settings};
+use prewarm_plan::object::{ImageKey, ObjectKey};
 use prewarm_plan::time::stamp;
 
 use super::build::{at, job_key, key};
 use super::store::{Store, WATCHES};
 
-/// After so many turns without an end, there is none.
-const MOST_TURNS: usize = 10_000;
+/// A world that has not come to rest after this many cycles never does.
+const MOST_CYCLES: usize = 10_000;
 
-/// A ledger and what is around it.
+/// A kernel and what is around it.
 pub struct World {
     pub store: Store,
-    pub ledger: Ledger,
+    pub kernel: Kernel,
     pub now: Timestamp,
-    /// What people were told.
-    pub tellings: Vec<Telling>,
+    /// The events that were recorded.
+    pub events: Vec<Event>,
     /// What was carried out, and when.
     pub log: Vec<(Timestamp, Command)>,
 }
@@ -40,21 +42,41 @@ pub enum Fate {
     Lost,
 }
 
-/// What a ledger is told about a command.
-pub type Reply = Box<dyn FnOnce(&mut Ledger, Timestamp)>;
+/// A kernel that has everything listed, of which there is nothing.
+pub fn kernel() -> Kernel {
+    with(Settings::default())
+}
+
+/// A kernel with these settings that has everything listed, of which there is nothing.
+pub fn with(settings: Settings) -> Kernel {
+    let mut kernel = Kernel::new(settings);
+    for kind in Kind::ALL {
+        let namespace = matches!(kind, Kind::Pod | Kind::Job).then(|| "default".to_owned());
+        kernel.observe(Input::Listed { kind, namespace, names: BTreeSet::new() }, at(0));
+    }
+    kernel
+}
+
+/// Whether a command writes the status of a job.
+pub fn is_job_status(command: &Command) -> bool {
+    let is_status = |write: &Write| matches!(write.verb, Verb::PatchStatus(_));
+    matches!(command, Command::Write(write) if write.ticket.kind == Kind::ImagePullJob && is_status(write))
+}
+
+/// The node whose NodeImage a command writes.
+pub fn written_node(command: &Command) -> Option<&str> {
+    match command {
+        Command::Write(write) if write.ticket.kind == Kind::NodeImage => Some(&write.ticket.key.name),
+        _ => None,
+    }
+}
 
 /// Whoever draws no numbers has no jitter.
 const JITTER: f64 = 0.0;
 
 impl Default for World {
     fn default() -> Self {
-        Self {
-            store: Store::default(),
-            ledger: Ledger::new(Settings::default()),
-            now: at(0),
-            tellings: Vec::new(),
-            log: Vec::new(),
-        }
+        Self { store: Store::default(), kernel: kernel(), now: at(0), events: Vec::new(), log: Vec::new() }
     }
 }
 
@@ -75,101 +97,81 @@ impl World {
         self
     }
 
+    /// A pod that jobs may select nodes by is like this.
+    pub fn observe_pod(&mut self, namespace: &str, name: &str, facts: PodFacts) {
+        let key = ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        self.kernel.observe(Input::Seen(Object::Pod(key, facts)), self.now);
+    }
+
+    /// A pod is gone.
+    pub fn forget_pod(&mut self, namespace: &str, name: &str) {
+        let key = ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        self.kernel.observe(Input::Gone { kind: Kind::Pod, key, uid: None }, self.now);
+    }
+
     /// All watches say what they have to say.
-    pub fn hear(&mut self) {
+    pub fn observe(&mut self) {
         for watch in 0..WATCHES {
-            while let Some(event) = self.store.event(watch) {
-                event.tell(&mut self.ledger, self.now);
+            while let Some(input) = self.store.event(watch) {
+                self.kernel.observe(input, self.now);
             }
         }
     }
 
-    /// The next commands, without what people are told.
-    pub fn turn(&mut self) -> Vec<Command> {
-        self.hear();
+    /// The next commands, without events.
+    pub fn cycle(&mut self) -> Vec<Command> {
+        self.observe();
         self.decide()
     }
 
-    /// The next commands on what was heard.
+    /// The next commands on what was observed.
     pub fn decide(&mut self) -> Vec<Command> {
-        let (tellings, commands): (Vec<_>, Vec<_>) =
-            self.ledger.turn(self.now).into_iter().partition(|command| matches!(command, Command::Tell(_)));
-        for telling in tellings {
-            if let Command::Tell(telling) = telling {
-                self.tellings.push(telling);
+        let mut commands = Vec::new();
+        for command in self.kernel.cycle(self.now) {
+            match command {
+                Command::Record(event) => self.events.push(event),
+                command => commands.push(command),
             }
         }
         commands
     }
 
-    /// Carries a command out and tells what became of it.
+    /// Carries a command out, and lets the kernel know what became of it.
     pub fn carry_out(&mut self, command: Command, fate: Fate) {
-        let reply = self.begin(command, fate);
-        reply(&mut self.ledger, self.now);
+        let answer = self.begin(command, fate);
+        self.kernel.observe(answer, self.now);
     }
 
     /// Carries a command out and keeps the answer.
-    pub fn begin(&mut self, command: Command, fate: Fate) -> Reply {
+    pub fn begin(&mut self, command: Command, fate: Fate) -> Input {
         self.log.push((self.now, command.clone()));
         match command {
-            Command::NodeImage { node, action } => {
-                let outcome = self.suffer(fate, |store, now| store.write_image(&node, action, now));
-                Box::new(move |ledger, now| ledger.node_image_outcome(&node, outcome, now, JITTER))
+            Command::Write(write) => {
+                let ticket = write.ticket.clone();
+                let arrives = fate != Fate::Lost;
+                let outcome = arrives.then(|| self.store.write(write, self.now));
+                let outcome = outcome.filter(|_| fate == Fate::Fine);
+                let outcome = outcome.unwrap_or_else(|| Outcome::Failed(Some("nobody answers".to_owned())));
+                Input::Settled { ticket, outcome, jitter: JITTER }
             }
-            Command::Job { uid, key, write } => {
-                let outcome = self.suffer(fate, |store, now| store.write_job(&key, &uid, write, now));
-                Box::new(move |ledger, now| ledger.job_outcome(&key, &uid, outcome, now, JITTER))
+            Command::Read(Read::Source(source)) => {
+                let state = (fate == Fate::Fine).then(|| self.store.read_source(&source));
+                Input::SourceRead { source, state, jitter: JITTER }
             }
-            Command::ReadSource(key) => {
-                let state = (fate == Fate::Fine).then(|| self.store.read_source(&key));
-                Box::new(move |ledger, now| ledger.hear_source(&key, state, now, JITTER))
-            }
-            Command::Copy { source, action } => {
-                let done = match fate {
-                    Fate::Lost => Err("lost".to_owned()),
-                    Fate::Fine => self.store.write_copy(&source, action).map(drop),
-                    Fate::Unanswered => {
-                        drop(self.store.write_copy(&source, action));
-                        Err("unanswered".to_owned())
-                    }
-                };
-                Box::new(move |ledger, now| ledger.copy_outcome(&source, done, now, JITTER))
-            }
-            Command::Tell(_) => Box::new(|_, _| {}),
-            Command::List { .. } | Command::CreateChild { .. } | Command::DeleteChild { .. } => {
-                panic!("there are no lists here")
-            }
-            Command::Broadcast { .. } | Command::CreatePod { .. } | Command::DeletePod { .. } => {
-                panic!("there are no BroadcastJobs here")
-            }
-            Command::Cron { .. } | Command::CreateRun { .. } | Command::DeleteRun { .. } => {
-                panic!("there are no AdvancedCronJobs here")
-            }
+            command => panic!("there is nothing to read or record here: {command:?}"),
         }
     }
 
-    fn suffer<T>(
-        &mut self,
-        fate: Fate,
-        write: impl FnOnce(&mut Store, Timestamp) -> Outcome<T>,
-    ) -> Outcome<T> {
-        if fate == Fate::Lost {
-            return Outcome::Failed;
-        }
-        let outcome = write(&mut self.store, self.now);
-        if fate == Fate::Fine { outcome } else { Outcome::Failed }
-    }
-
-    /// Takes turns until there is nothing to do at this time. Says how many writes that took.
+    /// Runs cycles until there is nothing to do at this time. Says how many writes that took.
     pub fn settle(&mut self) -> usize {
         self.settle_with(|_| Fate::Fine)
     }
 
-    /// Takes turns in which not every command is fine.
+    /// Runs cycles in which not every command is fine.
     pub fn settle_with(&mut self, fate: impl Fn(&Command) -> Fate) -> usize {
         let before = self.log.len();
-        for _ in 0..MOST_TURNS {
-            let commands = self.turn();
+        for _ in 0..MOST_CYCLES {
+            let commands = self.cycle();
             if commands.is_empty() && self.store.is_quiet() {
                 return self.log.len() - before;
             }
@@ -178,7 +180,7 @@ impl World {
                 self.carry_out(command, fate);
             }
         }
-        panic!("the ledger does not come to rest")
+        panic!("the kernel does not come to rest")
     }
 
     /// Time passes, and what is due is done when it is due. Says how many writes that took.
@@ -190,7 +192,7 @@ impl World {
     pub fn pass_with(&mut self, time: Duration, fate: impl Fn(&Command) -> Fate) -> usize {
         let (before, end) = (self.log.len(), self.now + time);
         self.settle_with(&fate);
-        while let Some(next) = self.ledger.wake_at().filter(|next| *next <= end) {
+        while let Some(next) = self.kernel.wake_at().filter(|next| *next <= end) {
             self.now = self.now.max(next);
             self.settle_with(&fate);
         }
@@ -201,10 +203,10 @@ impl World {
 
     /// The controller is started anew and knows nothing but what there is.
     pub fn restart(&mut self) {
-        self.ledger = Ledger::new(Settings::default());
+        self.kernel = kernel();
         self.store.forget_events();
-        for event in self.store.all() {
-            event.tell(&mut self.ledger, self.now);
+        for input in self.store.all() {
+            self.kernel.observe(input, self.now);
         }
     }
 

@@ -1,11 +1,14 @@
 //! What a pass over a job costs after one node has changed: the same with a hundred nodes and with ten thousand.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use prewarm_api::names::DELETION_PROTECTION_FINALIZER;
-use prewarm_plan::ledger::{Ledger, Settings};
+use prewarm_plan::cluster::{Input, Kernel, Kind, Settings};
 use prewarm_plan::object::ObjectKey;
 use prewarm_testkit::figure::{Bar, Figures, median};
 use serde_json::{Value, json};
@@ -32,27 +35,33 @@ pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
 /// Nodes visited in all, and the median of the time that a turn takes in which one node has finished.
 fn passes(nodes: usize) -> anyhow::Result<(f64, f64)> {
     let mut now: Timestamp = "2026-11-15T08:00:00Z".parse()?;
-    let mut ledger = Ledger::new(Settings::default());
-    for number in 0..nodes {
-        ledger.hear_node(serde_json::from_value(node(number))?);
-        ledger.hear_node_image(serde_json::from_value(node_image(number, false))?, now);
+    let mut kernel = Kernel::new(Settings::default());
+    for kind in Kind::NEEDED {
+        kernel.observe(Input::Listed { kind, namespace: None, names: BTreeSet::new() }, now);
     }
-    ledger.hear_job(serde_json::from_value(job(nodes))?);
-    ledger.turn(now);
+    for number in 0..nodes {
+        let node: Node = serde_json::from_value(node(number))?;
+        kernel.observe(Input::seen(node), now);
+        let image: NodeImage = serde_json::from_value(node_image(number, false))?;
+        kernel.observe(Input::seen(image), now);
+    }
+    let job: ImagePullJob = serde_json::from_value(job(nodes))?;
+    kernel.observe(Input::seen(job), now);
+    kernel.cycle(now);
     let key = ObjectKey { namespace: "default".to_owned(), name: "pass".to_owned() };
-    let before = ledger.visits(&key).context("the job is at work")?;
+    let before = kernel.visits(Kind::ImagePullJob, &key).context("the job is at work")?;
     let mut times = Vec::new();
     for number in 0..CHANGES {
         now += Duration::from_millis(100);
-        let changed = serde_json::from_value(node_image(number, true))?;
-        let passes = ledger.passes().jobs;
+        let changed: NodeImage = serde_json::from_value(node_image(number, true))?;
+        let passes = kernel.passes().jobs;
         let start = Instant::now();
-        ledger.hear_node_image(changed, now);
-        ledger.turn(now);
+        kernel.observe(Input::seen(changed), now);
+        kernel.cycle(now);
         times.push(start.elapsed().as_secs_f64());
-        ensure!(ledger.passes().jobs > passes, "the change of a node woke no job");
+        ensure!(kernel.passes().jobs > passes, "the change of a node woke no job");
     }
-    let visits = ledger.visits(&key).context("the job is at work")? - before;
+    let visits = kernel.visits(Kind::ImagePullJob, &key).context("the job is at work")? - before;
     Ok((f64::from(u32::try_from(visits)?), median(times)))
 }
 

@@ -2,7 +2,7 @@
 
 use prewarm_api::kruise::{AdvancedCronJob, SkipReason};
 use prewarm_api::names::condition::{LAST_RUN_SUCCEEDED, SCHEDULING};
-use prewarm_plan::advanced_cron_job::hindrance;
+use prewarm_plan::cluster::advanced_cron_job::hindrance;
 use serde::Serialize;
 
 use super::trouble;

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob, GROUP, SkippedRuns, TemplateKind};
 use prewarm_api::names::condition::{LAST_RUN_SUCCEEDED, SCHEDULING};
-use prewarm_plan::advanced_cron_job::timetable::Trouble;
+use prewarm_plan::cluster::advanced_cron_job::timetable::Trouble;
 use prewarm_plan::schedule::Zone;
 use serde::Serialize;
 

@@ -3,8 +3,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use prewarm_api::kruise::AdvancedCronJob;
-use prewarm_plan::advanced_cron_job::due::settled_until;
-use prewarm_plan::advanced_cron_job::timetable::{self, Trouble};
+use prewarm_plan::cluster::advanced_cron_job::due::settled_until;
+use prewarm_plan::cluster::advanced_cron_job::timetable::{self, Trouble};
 use prewarm_plan::schedule::{Schedule, Zone};
 
 /// A controller needs no longer to start a run, or to count it as skipped.

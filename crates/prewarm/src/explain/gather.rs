@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use prewarm_controller::{SlimNode, SlimPod};
-use prewarm_plan::ledger::{Ledger, Settings};
+use prewarm_plan::cluster::{Input, Kernel, Kind, Object, Settings};
 
 use crate::jobs::{Job, JobName, Jobs};
 use crate::reach::{Changes, Cluster, Feed, Narrow};
@@ -21,7 +21,7 @@ pub struct World {
     /// The names of all nodes.
     pub nodes: Vec<String>,
     /// What the controller would know.
-    pub ledger: Ledger,
+    pub kernel: Kernel,
 }
 
 /// Everything that is read, each kind with one list.
@@ -56,29 +56,30 @@ impl Source {
 
     /// What the controller would know of the job.
     pub fn world(&self, name: &JobName) -> anyhow::Result<World> {
-        let (mut ledger, now) = (Ledger::new(Settings::default()), jiff::Timestamp::now());
+        let (mut kernel, now) = (Kernel::new(Settings::default()), jiff::Timestamp::now());
         let (jobs, images) = (parts(&self.jobs, name)?, self.images.objects());
         let nodes = self.nodes.objects().into_iter().map(|node| Node::from((*node).clone()));
         let nodes: Vec<Node> = nodes.collect();
         let names = nodes.iter().filter_map(|node| node.metadata.name.clone()).collect();
         for node in nodes {
-            ledger.hear_node(node);
+            kernel.observe(Input::seen(node), now);
         }
         for image in &images {
-            ledger.hear_node_image((**image).clone(), now);
+            kernel.observe(Input::seen((**image).clone()), now);
         }
         for (namespace, pods) in &self.pods {
             for pod in pods.objects() {
-                let (namespace, name, facts) = (*pod).clone().into_facts();
-                ledger.hear_pod(&namespace, &name, Some(facts));
+                let (key, facts) = (*pod).clone().into_facts();
+                kernel.observe(Input::Seen(Object::Pod(key, facts)), now);
             }
-            ledger.sync_pods(namespace);
+            let namespace = Some(namespace.clone());
+            kernel.observe(Input::Listed { kind: Kind::Pod, namespace, names: BTreeSet::new() }, now);
         }
         for job in &jobs {
-            ledger.hear_job((**job).clone());
+            kernel.observe(Input::seen((**job).clone()), now);
         }
         let by_name = |image: Arc<NodeImage>| Some((image.metadata.name.clone()?, image));
-        Ok(World { jobs, images: images.into_iter().filter_map(by_name).collect(), nodes: names, ledger })
+        Ok(World { jobs, images: images.into_iter().filter_map(by_name).collect(), nodes: names, kernel })
     }
 }
 

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use prewarm_api::kruise::{ImagePullJob, ImageTagStatus, PullPhase};
 use prewarm_api::reference::ImageRef;
-use prewarm_plan::image_pull_job::explain::Why;
-use prewarm_plan::image_pull_job::is_finished;
+use prewarm_plan::cluster::image_pull_job::explain::Why;
+use prewarm_plan::cluster::image_pull_job::is_finished;
 use prewarm_plan::object::ObjectKey;
 use serde::Serialize;
 
@@ -115,7 +115,7 @@ impl Explained<'_> {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
         };
-        let explained = self.world.ledger.explain(&key, self.now).unwrap_or_default();
+        let explained = self.world.kernel.explain(&key, self.now).unwrap_or_default();
         explained.into_iter().map(|(node, why)| self.row(&node, &why)).collect()
     }
 

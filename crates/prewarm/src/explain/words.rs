@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{ImageTagStatus, PullPhase};
-use prewarm_plan::image_pull_job::Hold;
-use prewarm_plan::image_pull_job::explain::{Wait, Why};
+use prewarm_plan::cluster::image_pull_job::Hold;
+use prewarm_plan::cluster::image_pull_job::explain::{Wait, Why};
 use serde::Serialize;
 
 use crate::show::{Tone, ago, bytes, counted};

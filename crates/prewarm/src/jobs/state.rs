@@ -1,8 +1,8 @@
 //! A job in one word.
 
 use prewarm_api::kruise::{CompletionType, ImagePullJob};
-use prewarm_plan::image_pull_job::explain::told_hold;
-use prewarm_plan::selection::parallelism;
+use prewarm_plan::cluster::image_pull_job::explain::told_hold;
+use prewarm_plan::demand::selection::parallelism;
 use serde::Serialize;
 
 use super::Job;

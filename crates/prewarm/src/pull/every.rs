@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use prewarm_plan::advanced_cron_job::timetable;
+use prewarm_plan::cluster::advanced_cron_job::timetable;
 use prewarm_plan::schedule::Schedule;
 
 use super::Args;

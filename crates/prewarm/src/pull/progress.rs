@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use prewarm_api::kruise::ImagePullJob;
-use prewarm_plan::image_pull_job::estimate::Progress;
+use prewarm_plan::cluster::image_pull_job::estimate::Progress;
 
 use crate::jobs::Job;
 use crate::show::{duration, speed};

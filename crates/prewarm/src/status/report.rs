@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::ImagePullJob;
 use prewarm_api::names::condition::{NODES_FOUND, PROGRESSING, SECRETS_READY};
-use prewarm_plan::image_pull_job::estimate::Progress;
+use prewarm_plan::cluster::image_pull_job::estimate::Progress;
 use serde::Serialize;
 
 use super::crons;

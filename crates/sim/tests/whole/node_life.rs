@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
-use prewarm_plan::selection::Requirements;
+use prewarm_plan::demand::selection::Requirements;
 use prewarm_sim::Cluster;
 use serde_json::{Value, json};
 

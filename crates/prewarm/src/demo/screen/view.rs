@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use prewarm_demo::story::{Counts, Word};
-use prewarm_plan::image_pull_job::estimate::Progress;
+use prewarm_plan::cluster::image_pull_job::estimate::Progress;
 
 use super::name;
 use super::state::{self, State, What};

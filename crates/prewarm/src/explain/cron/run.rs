@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{BroadcastJob, ImageListPullJob};
-use prewarm_plan::advanced_cron_job::child::{self, Child, Failure};
+use prewarm_plan::cluster::advanced_cron_job::child::{self, Child, Failure};
 use serde::Serialize;
 
 use crate::show::{Tone, ago, counted, names};

@@ -1,0 +1,33 @@
+//! The controller's decisions: a kernel that knows what is in the cluster, and one folder for each kind.
+//!
+//! ```text
+//! Input ─▶ kernel: observe ▸ records ▸ cycle (secrets ▸ jobs ▸ lists ▸ nodes ▸ broadcasts ▸ crons) ─▶ Command ─▶ API server
+//!              ▲                                                                                  │
+//!              └──────────────────────────── Input::Settled ◀─────────────────────────────────────┘
+//! ```
+//!
+//! A kind's folder has all of that kind: `record` (what is remembered), `observe` (how it gets there), `pass` (one look at
+//! one object, which ends in commands), `settle` (what follows from the outcome of a command), and its pure decisions.
+
+pub mod advanced_cron_job;
+mod agenda;
+pub mod broadcast_job;
+pub mod command;
+mod guard;
+pub mod image_list_pull_job;
+pub mod image_pull_job;
+pub mod input;
+mod intern;
+pub mod journal;
+pub mod kernel;
+pub mod kind;
+pub mod measure;
+pub mod node_image;
+mod reference;
+pub mod secret;
+pub mod size;
+
+pub use command::{Command, Event, Outcome, Read, Target, Ticket, Verb, Write};
+pub use input::{Input, Object};
+pub use kernel::{Kernel, Passes, Settings};
+pub use kind::Kind;

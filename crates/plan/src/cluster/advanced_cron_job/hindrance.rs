@@ -1,0 +1,104 @@
+//! What keeps runs from starting. It is told in a condition, and the condition is what later says why runs were skipped:
+//! whoever leads by then may be another process.
+
+use prewarm_api::condition::Condition;
+use prewarm_api::kruise::{AdvancedCronJob, SkipReason};
+use prewarm_api::names::condition::SCHEDULING;
+use prewarm_api::names::event::{RUN_REFUSED, RUNS_SKIPPED};
+
+use super::timetable::Trouble;
+use crate::cluster::command::Notice;
+use crate::condition::{ConditionStatus, Finding};
+
+const PAUSED: &str = "Paused";
+const FORBIDDEN: &str = "Forbidden";
+const REFUSED: &str = "Refused";
+
+/// What keeps runs from starting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// No run is ever due.
+    Schedule(Trouble),
+    /// The cron job is paused.
+    Paused,
+    /// A run is due, but this one goes on, and there may be only one.
+    Forbidden(String),
+    /// The API server does not take the run that is due, in its words.
+    Refused(String),
+}
+
+impl Hindrance {
+    /// What the condition says.
+    pub fn finding(&self) -> Finding {
+        let (reason, message) = match self {
+            Self::Schedule(trouble) => (trouble.reason, trouble.message.clone()),
+            Self::Paused => (PAUSED, "spec.paused is true; set it to false to go on".to_owned()),
+            Self::Forbidden(name) => (
+                FORBIDDEN,
+                format!("a run is due and waits until {name} has ended: concurrencyPolicy is Forbid"),
+            ),
+            Self::Refused(words) => (REFUSED, words.clone()),
+        };
+        Finding { type_: SCHEDULING, status: ConditionStatus::False, reason, message }
+    }
+
+    /// What people hear when it begins. Nobody has to be told of what they asked for.
+    pub fn notice(&self) -> Option<Notice> {
+        let (reason, note) = match self {
+            Self::Schedule(trouble) => (trouble.reason, format!("no run will start: {}", trouble.message)),
+            Self::Refused(words) => (RUN_REFUSED, words.clone()),
+            Self::Paused | Self::Forbidden(_) => return None,
+        };
+        Some(Notice::warning(reason, note))
+    }
+}
+
+/// What the condition says while nothing keeps runs from starting.
+pub(super) fn none() -> Finding {
+    let message = "runs start when they are due".to_owned();
+    Finding { type_: SCHEDULING, status: ConditionStatus::True, reason: "OnSchedule", message }
+}
+
+/// What has kept runs from starting so far, as the status tells.
+pub fn told(cron: &AdvancedCronJob) -> Option<SkipReason> {
+    let condition = condition(cron)?;
+    match condition.reason.as_str() {
+        PAUSED => Some(SkipReason::Paused),
+        FORBIDDEN => Some(SkipReason::Forbidden),
+        REFUSED => Some(SkipReason::Refused),
+        _ => None,
+    }
+}
+
+/// The condition that is there.
+pub fn condition(cron: &AdvancedCronJob) -> Option<&Condition> {
+    let mut conditions = cron.status.iter().flat_map(|status| &status.conditions).flatten();
+    conditions.find(|condition| condition.type_ == SCHEDULING)
+}
+
+/// What people hear of runs that were skipped.
+pub(super) fn skipped(runs: &super::due::Skipped, deadline: Option<i64>) -> Notice {
+    let why = match runs.reason {
+        SkipReason::Paused => "the cron job was paused".to_owned(),
+        SkipReason::Forbidden => "the run before went on, and concurrencyPolicy is Forbid".to_owned(),
+        SkipReason::Refused => "the API server did not take them".to_owned(),
+        SkipReason::TooLate => {
+            format!(
+                "they could not start within the {} s of startingDeadlineSeconds",
+                deadline.unwrap_or_default()
+            )
+        }
+        SkipReason::Missed => "no controller started them in time".to_owned(),
+    };
+    let how_many = match runs.count {
+        1 => format!("1 run, of {},", runs.first),
+        count if count >= crate::schedule::MOST_COUNTED => {
+            format!("at least {count} runs, from {} to {},", runs.first, runs.last)
+        }
+        count => format!("{count} runs, from {} to {},", runs.first, runs.last),
+    };
+    let was = if runs.count == 1 { "was" } else { "were" };
+    // Who pauses, or forbids a second run, has asked for it.
+    let is_warning = !matches!(runs.reason, SkipReason::Paused | SkipReason::Forbidden);
+    Notice { is_warning, reason: RUNS_SKIPPED, note: format!("{how_many} {was} skipped: {why}") }
+}

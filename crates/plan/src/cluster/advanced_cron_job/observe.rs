@@ -1,0 +1,73 @@
+//! What is observed of AdvancedCronJobs and of objects that may be their runs becomes records.
+
+use prewarm_api::kruise::AdvancedCronJob;
+
+use super::child::Child;
+use super::crons::{Home, RunKey};
+use super::record::Cron;
+use crate::cluster::{Kernel, Target};
+use crate::object::store::Admission;
+use crate::object::version::version;
+use crate::object::{ObjectKey, Uid};
+
+impl Kernel {
+    /// An AdvancedCronJob is like this.
+    pub(in crate::cluster) fn observe_cron(&mut self, mut object: AdvancedCronJob) {
+        object.metadata.managed_fields = None;
+        let Some(uid) = object.metadata.uid.as_deref().map(Uid::from) else { return };
+        let key = ObjectKey::of(&object.metadata);
+        let admission = self.crons.all.admit(&key, &uid, version(&object.metadata));
+        if let Admission::Replaces(_) = admission {
+            self.forget_cron(&key, None);
+        }
+        match (admission, self.crons.all.get_mut(&uid)) {
+            (Admission::Stale, _) => return,
+            (Admission::Known, Some(cron)) => cron.renew(object),
+            _ => {
+                self.crons.all.insert(uid.clone(), Cron::new(object));
+            }
+        }
+        self.agenda.mark(Target::Cron(uid));
+    }
+
+    /// An AdvancedCronJob is gone. With a UID, only if it is still that one.
+    pub(in crate::cluster) fn forget_cron(&mut self, key: &ObjectKey, uid: Option<&str>) {
+        if let Some((held, _)) = self.crons.all.forget(key, uid) {
+            self.agenda.drop_target(Target::Cron(held.clone()));
+            // Whoever watches for its sake looks whether that is still needed.
+            self.agenda.mark(Target::Cron(held));
+        }
+    }
+
+    /// An object that may be a run is like this; `None` if no cron job controls it.
+    pub(in crate::cluster) fn observe_run(&mut self, key: &RunKey, run: Option<Child>) {
+        let Some(run) = run else { return self.forget_run(key, None) };
+        let homes = self.crons.homes.entry(key.kind).or_default();
+        let is_held =
+            |home: &Home| self.crons.runs.get(&home.cron).and_then(|runs| runs.get(&run.name)) == Some(&run);
+        match homes.admit(&key.key, &run.uid, &run.resource_version) {
+            Admission::Stale => return,
+            Admission::Known if homes.named(&key.key).is_some_and(is_held) => return,
+            Admission::Known | Admission::Replaces(_) => self.forget_run(key, None),
+            Admission::New => {}
+        }
+        let (key, version) = (key.clone(), run.resource_version.clone());
+        let home = Home { key: key.key, version, cron: run.owner.clone() };
+        self.crons.homes.entry(key.kind).or_default().insert(run.uid.clone(), home);
+        self.agenda.mark(Target::Cron(run.owner.clone()));
+        self.crons.runs.entry(run.owner.clone()).or_default().insert(run.name.clone(), run);
+    }
+
+    /// An object that may be a run is gone. With a UID, only if it is still that one.
+    pub(in crate::cluster) fn forget_run(&mut self, key: &RunKey, uid: Option<&str>) {
+        let homes = self.crons.homes.entry(key.kind).or_default();
+        let Some((_, Home { cron, .. })) = homes.forget(&key.key, uid) else { return };
+        if let Some(runs) = self.crons.runs.get_mut(&cron) {
+            runs.remove(key.key.name.as_str());
+            if runs.is_empty() {
+                self.crons.runs.remove(&cron);
+            }
+        }
+        self.agenda.mark(Target::Cron(cron));
+    }
+}

@@ -1,0 +1,177 @@
+//! What the kernel asks the controller to do, as plain values. A command is whole: carrying it out needs no further choice.
+
+use jiff::Timestamp;
+use prewarm_api::reference_object::ObjectReference;
+use serde_json::Value;
+
+use super::kind::Kind;
+use super::node_image::Verdict;
+use super::secret;
+use crate::object::attempts::Attempts;
+use crate::object::{NodeName, ObjectKey, SourceKey, Uid};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Write an object. What became of it is an input.
+    Write(Write),
+    /// Read an object. What it is like is an input.
+    Read(Read),
+    /// Record a Kubernetes event.
+    Record(Event),
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// What it is for; comes back with its outcome.
+    pub ticket: Ticket,
+    /// What to do.
+    pub verb: Verb,
+}
+
+/// Who asked for a write, and to which object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// Whose decision it was.
+    pub asker: Target,
+    /// The object's kind.
+    pub kind: Kind,
+    /// The object's name.
+    pub key: ObjectKey,
+    /// The object's UID, if there is one already.
+    pub uid: Option<Uid>,
+}
+
+/// What a pass looks at, and what writes are asked for by. The order is that of a cycle: each may change what the later
+/// ones see.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// A Secret that jobs name.
+    Source(SourceKey),
+    /// An ImagePullJob.
+    Job(Uid),
+    /// An ImageListPullJob.
+    List(Uid),
+    /// A node and its NodeImage.
+    Node(NodeName),
+    /// A BroadcastJob.
+    Broadcast(Uid),
+    /// An AdvancedCronJob.
+    Cron(Uid),
+}
+
+/// What a write does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verb {
+    /// Create this object.
+    Create(Box<Value>),
+    /// Apply a JSON patch to the object. It carries this many grants.
+    Patch(Vec<Value>, usize),
+    /// Apply a JSON patch to its status.
+    PatchStatus(Vec<Value>),
+    /// Delete it, and let the garbage collector take what it owns.
+    Delete,
+    /// Write verdicts on a silent node into the status as it is at that moment.
+    Judge(Vec<Verdict>),
+    /// Write the copy of a Secret. What it holds is read at that moment and is no part of the command.
+    Copy(SourceKey, secret::Action),
+}
+
+/// One thing to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// A Secret that jobs name.
+    Source(SourceKey),
+    /// An object that a list lacks: it is gone, or younger than the list.
+    Object {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        key: ObjectKey,
+        /// Its UID.
+        uid: Uid,
+    },
+}
+
+/// A Kubernetes event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// On which object.
+    pub about: ObjectReference,
+    /// What happened.
+    pub notice: Notice,
+}
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whether it is something bad.
+    pub is_warning: bool,
+    /// What kind of thing it is.
+    pub reason: &'static str,
+    /// What happened, in a sentence.
+    pub note: String,
+}
+
+impl Notice {
+    /// Something that is as it should be.
+    pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { is_warning: false, reason, note: note.into() }
+    }
+
+    /// Something bad.
+    pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { is_warning: true, reason, note: note.into() }
+    }
+
+    /// As an event on this object.
+    pub fn about(self, about: ObjectReference) -> Event {
+        Event { about, notice: self }
+    }
+}
+
+/// What became of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome<T> {
+    /// It arrived, and the object is like this.
+    Written(T),
+    /// The object is gone.
+    Gone,
+    /// The object was another than thought. This is how it is.
+    Collided(T),
+    /// It will never be taken, for this reason.
+    Refused(String),
+    /// It failed for reasons outside, or nobody knows.
+    Failed(Option<String>),
+}
+
+impl<T> Outcome<T> {
+    /// The same with the object read otherwise.
+    pub fn map<U>(self, read: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Self::Written(object) => Outcome::Written(read(object)),
+            Self::Gone => Outcome::Gone,
+            Self::Collided(object) => Outcome::Collided(read(object)),
+            Self::Refused(reason) => Outcome::Refused(reason),
+            Self::Failed(trouble) => Outcome::Failed(trouble),
+        }
+    }
+
+    /// Notes in the attempts of an object how a write to it went. `jitter` is a random number from 0 to 1.
+    pub fn note(&self, attempts: &mut Attempts, now: Timestamp, jitter: f64) {
+        match self {
+            Self::Written(_) | Self::Gone => attempts.succeed(),
+            Self::Collided(_) => attempts.collide(now, jitter),
+            Self::Refused(_) | Self::Failed(_) => attempts.fail(now, jitter),
+        }
+    }
+
+    /// The object as the answer shows it.
+    pub fn object(&self) -> Option<&T> {
+        match self {
+            Self::Written(object) | Self::Collided(object) => Some(object),
+            Self::Gone | Self::Refused(_) | Self::Failed(_) => None,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The pass over an ImageListPullJob.
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{ImageListPullJob, ImagePullJob};
+use prewarm_api::names::REVISION_HASH_LABEL;
+use prewarm_api::names::event::{CREATED_CHILDREN, DELETED_CHILDREN};
+use serde_json::{Value, json};
+
+use super::record::List;
+use super::{Decision, Observed, decide};
+use crate::cluster::command::{Command, Notice, Target, Ticket, Verb, Write};
+use crate::cluster::guard::{guarded, replace_status};
+use crate::cluster::image_pull_job::STATUS_INTERVAL;
+use crate::cluster::{Kernel, Kind};
+use crate::object::{ObjectKey, Uid};
+use crate::time::earliest;
+
+impl Kernel {
+    pub(in crate::cluster) fn list_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+        let Some(list) = self.lists.get(uid) else { return };
+        self.passes.lists += 1;
+        let children = self.jobs.children.get(uid).into_iter().flatten();
+        let children: Vec<&ImagePullJob> =
+            children.filter_map(|uid| self.jobs.all.get(uid)).map(|job| &job.object).collect();
+        let namespace = &list.key.namespace;
+        let is_taken = |name: &str| {
+            self.jobs.all.has(&ObjectKey { namespace: namespace.clone(), name: name.to_owned() })
+        };
+        let observed = Observed { list: &list.object, children, refused: &list.refused, is_taken: &is_taken };
+        let decision = decide(&observed, now);
+        let Some(list) = self.lists.get_mut(uid) else { return };
+        let wake_at = list.carry_out(uid, decision, now, commands);
+        self.agenda.wake(Target::List(uid.clone()), wake_at);
+        self.record_children(uid);
+        self.notice_completeness(uid);
+    }
+
+    /// Children that wait for their siblings are marked when all are there.
+    fn notice_completeness(&mut self, uid: &Uid) {
+        let Some(list) = self.lists.get_mut(uid).filter(|list| list.has_all_children && !list.is_complete)
+        else {
+            return;
+        };
+        list.is_complete = true;
+        let children = self.jobs.children.get(uid).into_iter().flatten().cloned();
+        self.agenda.mark_all(children.map(Target::Job));
+    }
+
+    /// What was done with children becomes an event when the batch is over, with a count (kruise R77).
+    fn record_children(&mut self, uid: &Uid) {
+        let Some(list) = self.lists.get_mut(uid) else { return };
+        if list.has_writes() {
+            return;
+        }
+        let (created, deleted) = (std::mem::take(&mut list.created), std::mem::take(&mut list.deleted));
+        let done = [(created, CREATED_CHILDREN, "created"), (deleted, DELETED_CHILDREN, "deleted")];
+        for (count, reason, word) in done.into_iter().filter(|(count, _, _)| *count > 0) {
+            let note = format!("{word} {count} ImagePullJob{}", if count == 1 { "" } else { "s" });
+            self.events.push(Notice::normal(reason, note).about(list.reference()));
+        }
+    }
+}
+
+impl List {
+    /// Begins what was decided, as far as nothing is under way, and says when to look again.
+    fn carry_out(
+        &mut self,
+        uid: &Uid,
+        decision: Decision,
+        now: Timestamp,
+        commands: &mut Vec<Command>,
+    ) -> Option<Timestamp> {
+        let mut wake_at = decision.wake_at;
+        self.has_all_children =
+            decision.has_all_children || self.object.metadata.deletion_timestamp.is_some();
+        if self.child_attempts.is_blocked(now) {
+            wake_at = earliest(wake_at, self.child_attempts.pause_ends());
+        } else if !self.has_writes() {
+            self.write_children(uid, &decision, commands);
+        }
+        if self.attempts.is_blocked(now) {
+            return earliest(wake_at, self.attempts.pause_ends());
+        }
+        let ends = decision.status.as_ref().is_some_and(|status| status.completion_time.is_some());
+        let quiet_at = self.written_at.map(|at| at + STATUS_INTERVAL).filter(|at| *at > now && !ends);
+        let verb = if decision.is_expired {
+            Some(Verb::Delete)
+        } else if let Some(label) = decision.label {
+            Some(Verb::Patch(guarded(&self.object.metadata, set_label(&self.object, &label)), 0))
+        } else if let (Some(status), None) = (&decision.status, quiet_at) {
+            self.written_at = Some(now);
+            Some(Verb::PatchStatus(guarded(&self.object.metadata, replace_status(json!(status)))))
+        } else {
+            None
+        };
+        if decision.status.is_some() && verb.is_none() {
+            wake_at = earliest(wake_at, quiet_at);
+        }
+        if let Some(verb) = verb {
+            self.attempts.begin();
+            let ticket = Ticket {
+                asker: Target::List(uid.clone()),
+                kind: Kind::ImageListPullJob,
+                key: self.key.clone(),
+                uid: Some(uid.clone()),
+            };
+            commands.push(Command::Write(Write { ticket, verb }));
+        }
+        wake_at
+    }
+
+    /// Children are made in batches that double, so that a refusal costs one request and not two hundred (kruise R75).
+    fn write_children(&mut self, uid: &Uid, decision: &Decision, commands: &mut Vec<Command>) {
+        for child in decision.create.iter().take(self.batch) {
+            let key = ObjectKey::of(&child.metadata);
+            self.creating.insert(key.name.clone(), child.spec.image.clone());
+            let verb = Verb::Create(Box::new(json!(child)));
+            commands.push(Command::Write(Write { ticket: child_ticket(uid, key, None), verb }));
+        }
+        self.batch = self.batch.saturating_mul(2);
+        for child in &decision.delete {
+            self.deleting.insert(child.uid.clone());
+            let key = ObjectKey { namespace: self.key.namespace.clone(), name: child.name.clone() };
+            let ticket = child_ticket(uid, key, Some(child.uid.clone()));
+            commands.push(Command::Write(Write { ticket, verb: Verb::Delete }));
+        }
+    }
+}
+
+fn child_ticket(list: &Uid, key: ObjectKey, uid: Option<Uid>) -> Ticket {
+    Ticket { asker: Target::List(list.clone()), kind: Kind::ImagePullJob, key, uid }
+}
+
+fn set_label(list: &ImageListPullJob, label: &str) -> Vec<Value> {
+    let operation = match &list.metadata.labels {
+        Some(_) => {
+            json!({"op": "add", "path": format!("/metadata/labels/{REVISION_HASH_LABEL}"), "value": label})
+        }
+        None => json!({"op": "add", "path": "/metadata/labels", "value": {REVISION_HASH_LABEL: label}}),
+    };
+    vec![operation]
+}

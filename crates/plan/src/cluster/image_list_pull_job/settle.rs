@@ -1,0 +1,93 @@
+//! What follows from the outcome of a write to an ImageListPullJob or to one of its children.
+
+use jiff::Timestamp;
+use prewarm_api::names::event::CHILD_REFUSED;
+
+use crate::cluster::command::{Notice, Outcome, Target, Ticket};
+use crate::cluster::{Kernel, Object};
+use crate::object::Uid;
+
+impl Kernel {
+    /// An ImageListPullJob was written, or not.
+    pub(in crate::cluster) fn settle_list(
+        &mut self,
+        uid: &Uid,
+        ticket: &Ticket,
+        outcome: Outcome<Object>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let Some(list) = self.lists.get_mut(uid) else { return };
+        outcome.note(&mut list.attempts, now, jitter);
+        self.learn(ticket, outcome, now);
+        self.agenda.mark(Target::List(uid.clone()));
+    }
+
+    /// A child of a list was made or deleted, or not.
+    pub(in crate::cluster) fn settle_child(
+        &mut self,
+        list: &Uid,
+        ticket: &Ticket,
+        outcome: Outcome<Object>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        match &ticket.uid {
+            None => self.child_created(list, &ticket.key.name, &outcome, now, jitter),
+            Some(uid) => self.child_deleted(list, uid, &outcome, now, jitter),
+        }
+        self.learn(ticket, outcome, now);
+        self.agenda.mark(Target::List(list.clone()));
+    }
+
+    fn child_created(
+        &mut self,
+        list: &Uid,
+        name: &str,
+        outcome: &Outcome<Object>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let Some(list) = self.lists.get_mut(list) else { return };
+        let image = list.creating.remove(name).unwrap_or_default();
+        match outcome {
+            Outcome::Written(_) | Outcome::Collided(_) => {
+                list.refused.remove(&image);
+                list.child_attempts.succeed();
+                list.created += usize::from(matches!(outcome, Outcome::Written(_)));
+            }
+            Outcome::Refused(reason) => {
+                let is_known = list.refused.insert(image.clone(), reason.clone()).as_ref() == Some(reason);
+                list.child_attempts.fail(now, jitter);
+                list.batch = 1;
+                if !is_known {
+                    let notice =
+                        Notice::warning(CHILD_REFUSED, format!("no ImagePullJob for {image}: {reason}"));
+                    self.events.push(notice.about(list.reference()));
+                }
+            }
+            Outcome::Gone | Outcome::Failed(_) => list.child_attempts.fail(now, jitter),
+        }
+    }
+
+    fn child_deleted(
+        &mut self,
+        list: &Uid,
+        child: &Uid,
+        outcome: &Outcome<Object>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let Some(list) = self.lists.get_mut(list) else { return };
+        list.deleting.remove(child);
+        match outcome {
+            Outcome::Written(_) | Outcome::Gone => {
+                list.child_attempts.succeed();
+                list.deleted += 1;
+            }
+            Outcome::Collided(_) | Outcome::Refused(_) | Outcome::Failed(_) => {
+                list.child_attempts.fail(now, jitter);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One ImagePullJob, and what is derived from it once instead of at every pass.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, ImagePullJob, SecretReference};
+use prewarm_api::reference::ImageRef;
+use prewarm_api::reference_object::ObjectReference;
+
+use super::roll::Roll;
+use super::standing::Claim;
+use super::{UnknownNodes, is_finished};
+use crate::cluster::{Kind, Target, Ticket, reference};
+use crate::demand::selection::Selection;
+use crate::object::attempts::Attempts;
+use crate::object::store::Entry;
+use crate::object::version::version;
+use crate::object::{ImageKey, NodeName, ObjectKey, SourceKey, Uid};
+
+/// One job.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The object.
+    pub object: ImagePullJob,
+    /// Where it is.
+    pub key: ObjectKey,
+    /// What it pulls; `None` if its image cannot be read.
+    pub image: Option<ImageKey>,
+    /// Which nodes it takes.
+    pub selection: Selection,
+    /// Its nodes, while it is not over.
+    pub roll: Option<Roll>,
+    /// How many matching pods there are on each node, for a job that selects by pods.
+    pub pods: HashMap<NodeName, usize>,
+    /// The Secrets that its pulls use.
+    pub secrets: Vec<SecretReference>,
+    /// Secrets that it names and that do not exist.
+    pub missing_secrets: Vec<String>,
+    /// Why its Secrets are not ready.
+    pub secrets_wait: Option<String>,
+    /// Names in its selector that no NodeImage has; `None` if that has to be looked up again.
+    pub unknown_nodes: Option<UnknownNodes>,
+    /// Writes to it.
+    pub attempts: Attempts,
+    /// When its status was last written.
+    pub written_at: Option<Timestamp>,
+}
+
+impl Job {
+    /// Reads a job.
+    pub fn new(object: ImagePullJob) -> Self {
+        let metadata = &object.metadata;
+        let key = ObjectKey::of(metadata);
+        Self {
+            key,
+            image: image(&object),
+            selection: selection(&object),
+            object,
+            roll: None,
+            pods: HashMap::new(),
+            secrets: Vec::new(),
+            missing_secrets: Vec::new(),
+            secrets_wait: None,
+            unknown_nodes: None,
+            attempts: Attempts::default(),
+            written_at: None,
+        }
+    }
+
+    /// The job has another form. Returns whether it asks something else than before.
+    pub fn renew(&mut self, object: ImagePullJob) -> bool {
+        let has_changed = self.object.spec != object.spec;
+        if has_changed {
+            self.image = image(&object);
+            self.selection = selection(&object);
+            self.unknown_nodes = None;
+        }
+        self.object = object;
+        has_changed
+    }
+
+    /// Whether it is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether it is at work: neither over nor being deleted.
+    pub fn is_active(&self) -> bool {
+        !self.is_terminating() && !is_finished(&self.object)
+    }
+
+    /// The Secrets of its namespace that it names, each once.
+    pub fn sources(&self) -> BTreeSet<SourceKey> {
+        let names = self.object.spec.pull_secrets.iter().flatten();
+        names.map(|name| SourceKey { namespace: self.key.namespace.clone(), name: name.clone() }).collect()
+    }
+
+    /// Whether there are any.
+    pub fn names_secrets(&self) -> bool {
+        self.object.spec.pull_secrets.as_ref().is_some_and(|names| !names.is_empty())
+    }
+
+    /// For a write to the job itself.
+    pub fn ticket(&self, uid: &Uid) -> Ticket {
+        Ticket {
+            asker: Target::Job(uid.clone()),
+            kind: Kind::ImagePullJob,
+            key: self.key.clone(),
+            uid: Some(uid.clone()),
+        }
+    }
+
+    /// How entries name it.
+    pub fn reference(&self) -> ObjectReference {
+        reference::object(IMAGE_PULL_JOB, &self.object.metadata)
+    }
+
+    /// The UID of the ImageListPullJob that made it.
+    pub fn list_uid(&self) -> Option<&str> {
+        let owners = self.object.metadata.owner_references.as_deref().unwrap_or_default();
+        let list = owners.iter().find(|owner| owner.kind == IMAGE_LIST_PULL_JOB);
+        list.map(|owner| owner.uid.as_str())
+    }
+
+    /// Whether it names a Secret that its pulls cannot use, be it that nobody has looked yet.
+    pub fn lacks_secret(&self) -> bool {
+        self.names_secrets() && self.secrets.len() < self.sources().len()
+    }
+
+    /// What settles where a node is for it.
+    pub fn claim(&self, is_member: bool) -> Option<Claim<'_>> {
+        Some(Claim {
+            uid: self.object.metadata.uid.as_deref()?,
+            key: self.image.as_ref()?,
+            completion: self.object.spec.completion_policy.type_,
+            secrets: &self.secrets,
+            lacks_secret: self.lacks_secret(),
+            is_member,
+        })
+    }
+}
+
+impl Entry for Job {
+    fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    fn version(&self) -> &str {
+        version(&self.object.metadata)
+    }
+}
+
+fn image(object: &ImagePullJob) -> Option<ImageKey> {
+    let reference = ImageRef::parse(&object.spec.image).ok()?;
+    Some(ImageKey { name: reference.name().to_owned(), tag: reference.tag().to_owned() })
+}
+
+fn selection(object: &ImagePullJob) -> Selection {
+    Selection::of(object.spec.selector.as_ref(), object.spec.pod_selector.as_ref())
+}

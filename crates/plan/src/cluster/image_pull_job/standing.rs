@@ -1,0 +1,183 @@
+//! Where one node is for one job: read off the node's NodeImage and what is about to be written to it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase, SecretReference};
+
+use crate::cluster::node_image::node::{Node, Want};
+use crate::cluster::node_image::record::{ImageRecord, TagRecord};
+use crate::object::{ImageKey, NodeZone};
+use crate::time::after;
+
+/// Two losses within this time are one too many.
+pub const LOSS_WINDOW: Duration = Duration::from_hours(1);
+/// So long an image that keeps being removed is left alone (kruise W13).
+pub const LOSS_PAUSE: Duration = Duration::from_hours(6);
+
+/// What of a job settles where a node is.
+#[derive(Clone, Debug)]
+pub struct Claim<'a> {
+    /// The job's UID.
+    pub uid: &'a str,
+    /// What it pulls.
+    pub key: &'a ImageKey,
+    /// Whether it ends.
+    pub completion: CompletionType,
+    /// The Secrets that its pulls use.
+    pub secrets: &'a [SecretReference],
+    /// Whether it names a Secret that is not there.
+    pub lacks_secret: bool,
+    /// Whether it selects the node.
+    pub is_member: bool,
+}
+
+/// Where a node is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// Whether the job selects the node; if not, the node only holds a task that the job once gave it.
+    pub is_member: bool,
+    /// How far it is.
+    pub stage: Stage,
+    /// What the job still has to do there.
+    pub need: Option<Need>,
+    /// Whether the node can work.
+    pub is_ready: bool,
+    /// Where the node stands; empty if it does not say.
+    pub zone: NodeZone,
+    /// Bytes that have arrived, and all, as far as the agent tells.
+    pub bytes: Option<(i64, i64)>,
+}
+
+/// How far a node is (kruise R45).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing was asked of it.
+    Waiting,
+    /// A write that tells it to pull is on its way.
+    Telling,
+    /// It was told to pull at this time, or is to be told, and has not answered.
+    Granted(Timestamp),
+    /// It has answered and is not done.
+    Acknowledged {
+        /// Whether the pull has begun.
+        has_started: bool,
+    },
+    /// It has the image.
+    Succeeded,
+    /// It could not pull.
+    Failed,
+}
+
+/// What the job has to do on a node, apart from granting a waiting one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Secrets are missing in the entry.
+    Attach,
+    /// It failed for lack of a Secret that is there by now (kruise W12).
+    Retry,
+    /// The node has lost the image; it may be asked again from this time on (kruise W13).
+    Renew(Timestamp),
+    /// The job no longer selects the node, and the pull has not begun (kruise R42).
+    Withdraw,
+}
+
+impl Need {
+    /// What is wanted of the node then.
+    pub fn want(self) -> Want {
+        match self {
+            Self::Attach => Want::Attach,
+            Self::Retry => Want::Retry,
+            Self::Renew(_) => Want::Renew,
+            Self::Withdraw => Want::Withdraw,
+        }
+    }
+}
+
+/// Settles where a node is. `None` if the job has nothing to do with it.
+pub fn standing(claim: &Claim, node: &Node) -> Option<Standing> {
+    node.image.as_ref()?;
+    let owned = owned(claim, node).map(|(_, tag)| tag);
+    let intent = node.intent(claim.key, claim.uid);
+    let pull = intent.filter(|intent| intent.want.is_pull());
+    if !claim.is_member && owned.is_none() && !pull.is_some_and(|pull| pull.is_under_way) {
+        return None;
+    }
+    let stage = match (pull, owned) {
+        (Some(pull), _) if pull.is_under_way => Stage::Telling,
+        (Some(pull), _) => Stage::Granted(pull.since),
+        (None, Some(tag)) => stage(tag),
+        (None, None) if node.refusal(claim.key).is_some() => Stage::Failed,
+        (None, None) => Stage::Waiting,
+    };
+    let need = needed(claim, node).filter(|_| intent.is_none());
+    let bytes = owned.and_then(|tag| tag.current()?.bytes);
+    let (is_ready, zone) = (node.is_ready(), node.zone());
+    Some(Standing { is_member: claim.is_member, stage, need, is_ready, zone, bytes })
+}
+
+/// What the job has to do on a node that holds a task of it, whether or not it is about to.
+pub fn needed(claim: &Claim, node: &Node) -> Option<Need> {
+    let (image, tag) = owned(claim, node)?;
+    // What is not taken is not tried again until there is more room.
+    let is_refused = node.refusal(claim.key).is_some();
+    need(claim, image, tag, stage(tag)).filter(|_| !is_refused)
+}
+
+fn owned<'a>(claim: &Claim, node: &'a Node) -> Option<(&'a ImageRecord, &'a TagRecord)> {
+    let (image, tag) = node.image.as_ref()?.tag(claim.key)?;
+    tag.is_owned_by(claim.uid).then_some((image, tag))
+}
+
+fn stage(tag: &TagRecord) -> Stage {
+    match tag.current() {
+        None => Stage::Granted(tag.created_at.unwrap_or(Timestamp::UNIX_EPOCH)),
+        Some(status) => match status.phase {
+            PullPhase::Succeeded => Stage::Succeeded,
+            PullPhase::Failed => Stage::Failed,
+            PullPhase::Pulling => Stage::Acknowledged { has_started: true },
+            PullPhase::Waiting => Stage::Acknowledged { has_started: status.started_at.is_some() },
+        },
+    }
+}
+
+fn need(claim: &Claim, image: &ImageRecord, tag: &TagRecord, stage: Stage) -> Option<Need> {
+    if !claim.is_member {
+        let has_not_begun = matches!(stage, Stage::Granted(_) | Stage::Acknowledged { has_started: false });
+        return has_not_begun.then_some(Need::Withdraw);
+    }
+    let is_for_lack = stage == Stage::Failed && tag.current().is_some_and(|status| is_for_lack(status.class));
+    if claim.secrets.iter().any(|secret| !image.secrets.contains(secret)) {
+        return Some(if is_for_lack { Need::Retry } else { Need::Attach });
+    }
+    // Another job may have brought the Secret along, for another tag of the image.
+    let has_secrets = !claim.secrets.is_empty() && !claim.lacks_secret;
+    if is_for_lack && tag.secret_missing && has_secrets {
+        return Some(Need::Retry);
+    }
+    let lost_at = tag.current()?.lost_at?;
+    let renews = claim.completion == CompletionType::Never && stage == Stage::Succeeded;
+    renews.then(|| Need::Renew(renew_at(tag.renewed_at, lost_at)))
+}
+
+/// Whether credentials may have been what was missing. Registries hide private images behind "not found", and agents
+/// of other makers tell no class.
+fn is_for_lack(class: Option<FailureClass>) -> bool {
+    class.is_none_or(|class| {
+        matches!(class, FailureClass::Unauthorized | FailureClass::NotFound | FailureClass::Unknown)
+    })
+}
+
+fn renew_at(renewed_at: Option<Timestamp>, lost_at: Timestamp) -> Timestamp {
+    match renewed_at {
+        Some(renewed_at) if lost_at < after(renewed_at, LOSS_WINDOW) => after(renewed_at, LOSS_PAUSE),
+        Some(_) | None => lost_at,
+    }
+}
+
+impl Want {
+    /// Whether it makes the node pull.
+    pub fn is_pull(self) -> bool {
+        matches!(self, Self::Grant | Self::Retry | Self::Renew)
+    }
+}

@@ -1,0 +1,149 @@
+//! How long nodes take for what they are asked, read off two states of a NodeImage. What is measured is counted by whoever
+//! runs the kernel; no decision depends on it.
+//!
+//! ```text
+//! job and node are there ──▶ granted ──▶ answered ──▶ pull begins ──▶ pull ends
+//! └───────── place ─────────┘└─ answer ─┘
+//!                            └────────── start ──────┘└──── pull ────┘
+//!                            └─────────────── whole ─────────────────┘
+//! ```
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase};
+
+use super::Kernel;
+use super::image_pull_job::record::Job;
+use super::node_image::record::{NodeImageRecord, TagRecord, TagStatus};
+use crate::object::ImageKey;
+use crate::object::store::Store;
+
+/// Something that was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// A node took so long for a part of its way.
+    Took(Phase, Duration),
+    /// A grant came to its end, and brought so many bytes.
+    Ended(End, u64),
+}
+
+/// A part of a node's way from a job to its image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// From the time that both job and NodeImage exist to the grant. Only jobs that end are measured: others have no time
+    /// at which a node begins to wait.
+    Place,
+    /// From the grant to the first word of the agent.
+    Answer,
+    /// From the grant to the beginning of the pull.
+    Start,
+    /// From the beginning of the pull to its end.
+    Pull,
+    /// From the grant to the end of the pull.
+    Whole,
+}
+
+/// How a grant ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The node has the image.
+    Succeeded,
+    /// The node could not pull it.
+    Failed(FailureClass),
+    /// The node did not answer.
+    Silent,
+}
+
+impl Phase {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Place, Self::Answer, Self::Start, Self::Pull, Self::Whole];
+
+    /// A short fixed word for metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Place => "place",
+            Self::Answer => "answer",
+            Self::Start => "start",
+            Self::Pull => "pull",
+            Self::Whole => "whole",
+        }
+    }
+}
+
+/// How much is kept for whoever asks. A kernel that nobody asks keeps no more.
+const MOST_MEASURED: usize = 100_000;
+
+impl Kernel {
+    pub(super) fn keep_measured(&mut self, measured: Vec<Measured>) {
+        let room = MOST_MEASURED.saturating_sub(self.measured.len());
+        self.measured.extend(measured.into_iter().take(room));
+    }
+}
+
+/// What two states of one NodeImage say about the entries that differ.
+pub(super) fn measure(
+    old: &NodeImageRecord,
+    new: &NodeImageRecord,
+    changed: &[ImageKey],
+    jobs: &Store<Job>,
+    now: Timestamp,
+) -> Vec<Measured> {
+    let mut measured = Vec::new();
+    for key in changed {
+        let Some((_, tag)) = new.tag(key) else { continue };
+        let before = old.tag(key).map(|(_, tag)| tag);
+        let owners = tag.owners.iter().filter_map(|owner| owner.uid.as_deref());
+        let granted = owners.filter(|uid| before.is_none_or(|before| !before.is_owned_by(uid)));
+        let since = granted.filter_map(|uid| waits_since(jobs.get(uid)?, new));
+        measured.extend(since.map(|since| Measured::Took(Phase::Place, time(since, now))));
+        measured.extend(progress(before, tag, now));
+    }
+    measured
+}
+
+/// Since when a node waits for a job, if that can be said.
+fn waits_since(job: &Job, image: &NodeImageRecord) -> Option<Timestamp> {
+    let is_measured = job.object.spec.completion_policy.type_ != CompletionType::Never;
+    let Time(made) = job.object.metadata.creation_timestamp.as_ref().filter(|_| is_measured)?;
+    Some(image.created_at.map_or(*made, |image| image.max(*made)))
+}
+
+/// What the agent's word about a tag says. What a person wrote by hand is no grant.
+fn progress(before: Option<&TagRecord>, tag: &TagRecord, now: Timestamp) -> Vec<Measured> {
+    let of_this_round = before.filter(|before| before.version == tag.version);
+    let (was, is) = (of_this_round.and_then(TagRecord::current), tag.current());
+    let (Some(is), Some(granted)) = (is, tag.created_at.filter(|_| !tag.owners.is_empty())) else {
+        return Vec::new();
+    };
+    let mut measured = Vec::new();
+    if was.is_none() && !is.is_verdict_on_silence {
+        measured.push(Measured::Took(Phase::Answer, time(granted, now)));
+    }
+    if is.is_finished() && was.is_none_or(|was| !was.is_finished() || was.is_verdict_on_silence) {
+        measured.extend(end(granted, is));
+    }
+    measured
+}
+
+fn end(granted: Timestamp, status: &TagStatus) -> Vec<Measured> {
+    let bytes = status.bytes.and_then(|(_, total)| u64::try_from(total).ok()).unwrap_or(0);
+    let (end, bytes) = match status.phase {
+        _ if status.is_verdict_on_silence => return vec![Measured::Ended(End::Silent, 0)],
+        PullPhase::Failed => (End::Failed(status.class.unwrap_or_default()), 0),
+        _ => (End::Succeeded, bytes),
+    };
+    let mut measured = vec![Measured::Ended(end, bytes)];
+    if let (Some(started), Some(ended)) = (status.started_at, status.completed_at) {
+        let ways =
+            [(Phase::Start, granted, started), (Phase::Pull, started, ended), (Phase::Whole, granted, ended)];
+        measured.extend(ways.map(|(phase, from, to)| Measured::Took(phase, time(from, to))));
+    }
+    measured
+}
+
+/// Clocks of nodes differ; what ends before it begins took no time.
+fn time(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}

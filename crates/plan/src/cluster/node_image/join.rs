@@ -1,0 +1,164 @@
+//! Writes into an image's entry what jobs want (kruise R53, R54), without disturbing the jobs that are there already
+//! (kruise W3, W4).
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use prewarm_api::kruise::{ImagePullPolicy, PullPhase, SecretReference};
+use prewarm_api::reference_object::ObjectReference;
+
+use super::{Job, Observed};
+use crate::cluster::node_image::node::{Intent, Want};
+use crate::cluster::node_image::record::{ImageRecord, TagRecord};
+use crate::demand::pull_policy::{longest, tag_policy};
+use crate::object::{ImageKey, Uid};
+use crate::time::stamp;
+
+/// What jobs want of one tag.
+pub type Wanted<'a> = (&'a str, &'a BTreeMap<Uid, Intent>);
+
+/// The image with what jobs want of it. `None` if nothing is left.
+pub fn image(
+    observed: &Observed,
+    name: &str,
+    tidied: Option<ImageRecord>,
+    wanted: &[Wanted],
+) -> Option<ImageRecord> {
+    if wanted.is_empty() {
+        return tidied;
+    }
+    let mut image =
+        tidied.unwrap_or_else(|| ImageRecord { secrets: Arc::new([]), sandbox: None, tags: vec![] });
+    for (tag, intents) in wanted {
+        let key = ImageKey { name: name.to_owned(), tag: (*tag).to_owned() };
+        let is_withdrawal = |(_, intent): &(_, &Intent)| intent.want == Want::Withdraw;
+        let (withdrawals, others): (Vec<_>, Vec<_>) = intents.iter().partition(is_withdrawal);
+        for (uid, intent) in others {
+            if let Some(job) = observed.jobs.job(uid) {
+                carry_out(observed, &mut image, &key, &job, intent);
+            }
+        }
+        // Last, so that a tag goes from one job to another as it is.
+        for (uid, _) in withdrawals {
+            withdraw(&mut image, tag, uid);
+        }
+    }
+    image.tags.sort_by(|one, other| one.tag.cmp(&other.tag));
+    (!image.tags.is_empty()).then_some(image)
+}
+
+fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &ImageKey, job: &Job, intent: &Intent) {
+    let want = intent.want;
+    add_secrets(image, job.secrets);
+    let uid = job.reference.uid.clone().unwrap_or_default();
+    let is_others =
+        |tag: &TagRecord| tag.is_by_hand() || tag.owners.iter().any(|owner| owner.uid.as_ref() != Some(&uid));
+    let others_use_it = image.tags.iter().any(is_others);
+    if !others_use_it || image.sandbox.is_none() {
+        image.sandbox = job.spec.sandbox_config.clone().map(Arc::new);
+    }
+    match image.tags.iter_mut().find(|tag| *tag.tag == *key.tag) {
+        Some(tag) if tag.is_owned_by(&uid) => again(observed, tag, job, intent),
+        Some(tag) if want == Want::Grant => join(observed, tag, job),
+        None if want == Want::Grant => image.tags.push(begin(observed, key, job)),
+        Some(_) | None => {}
+    }
+}
+
+/// The job has the tag and wants it pulled once more. Whoever has done that already is not outdone.
+fn again(observed: &Observed, tag: &mut TagRecord, job: &Job, intent: &Intent) {
+    let want = intent.want;
+    if want.is_pull() && want != Want::Grant && Some(tag.version) == intent.version {
+        bump(observed, tag, job);
+        tag.renewed_at = (want == Want::Renew).then(|| stamp(observed.now)).or(tag.renewed_at);
+    }
+}
+
+/// Another job has the tag, or a person: it is joined, and pulled again only if what is there does not satisfy.
+fn join(observed: &Observed, tag: &mut TagRecord, job: &Job) {
+    tag.manual = tag.is_by_hand();
+    tag.owners = tag.owners.iter().cloned().chain([job.reference.clone()]).collect();
+    tag.policy = longest(&tag.policy, &policy(observed, job));
+    let asks_always = job.spec.image_pull_policy == ImagePullPolicy::Always;
+    if asks_always {
+        tag.image_pull_policy = ImagePullPolicy::Always;
+    }
+    if tag.is_finished() && (asks_always || !is_present(tag)) {
+        if !asks_always && !tag.manual && !owners_ask_always(observed, tag) {
+            tag.image_pull_policy = ImagePullPolicy::IfNotPresent;
+        }
+        bump(observed, tag, job);
+    } else {
+        tag.secret_missing |= job.lacks_secret;
+    }
+}
+
+fn is_present(tag: &TagRecord) -> bool {
+    tag.current().is_some_and(|status| status.phase == PullPhase::Succeeded && status.lost_at.is_none())
+}
+
+fn owners_ask_always(observed: &Observed, tag: &TagRecord) -> bool {
+    let jobs = tag.owners.iter().filter_map(|owner| observed.jobs.job(owner.uid.as_deref()?));
+    let mut unfinished = jobs.filter(|job| job.is_unfinished);
+    unfinished.any(|job| job.spec.image_pull_policy == ImagePullPolicy::Always)
+}
+
+fn bump(observed: &Observed, tag: &mut TagRecord, job: &Job) {
+    tag.version += 1;
+    tag.secret_missing = job.lacks_secret;
+    tag.created_at = Some(stamp(observed.now));
+}
+
+/// Nobody has the tag: it begins after the version that the node last reported for it (kruise R53).
+fn begin(observed: &Observed, key: &ImageKey, job: &Job) -> TagRecord {
+    let image = observed.node.image.as_ref();
+    let in_spec = image
+        .and_then(|image| image.tag(key))
+        .map(|(_, tag)| tag.status.as_ref().map_or(tag.version, |status| status.version.max(tag.version)));
+    let reported = in_spec.or_else(|| image.and_then(|image| image.leftover(key)));
+    TagRecord {
+        tag: key.tag.as_str().into(),
+        created_at: Some(stamp(observed.now)),
+        policy: policy(observed, job),
+        owners: Arc::new([job.reference.clone()]),
+        version: reported.map_or(0, |version| version.saturating_add(1)),
+        image_pull_policy: job.spec.image_pull_policy,
+        manual: false,
+        renewed_at: None,
+        secret_missing: job.lacks_secret,
+        status: None,
+    }
+}
+
+fn policy(observed: &Observed, job: &Job) -> prewarm_api::kruise::ImageTagPullPolicy {
+    tag_policy(job.spec, observed.always_ttl, jitter(job, observed))
+}
+
+/// A number from 0 to 1 that is the same for all nodes of a job that are granted in one minute (kruise R54).
+fn jitter(job: &Job, observed: &Observed) -> f64 {
+    let mut hasher = DefaultHasher::new();
+    (&job.reference.uid, observed.now.as_second() / 60).hash(&mut hasher);
+    #[expect(clippy::cast_precision_loss, reason = "the fraction needs no more than the mantissa")]
+    let fraction = (hasher.finish() >> 11) as f64 / (1_u64 << 53) as f64;
+    fraction
+}
+
+fn add_secrets(image: &mut ImageRecord, secrets: &[SecretReference]) {
+    let missing: Vec<SecretReference> =
+        secrets.iter().filter(|secret| !image.secrets.contains(secret)).cloned().collect();
+    if !missing.is_empty() {
+        image.secrets = image.secrets.iter().cloned().chain(missing).collect();
+    }
+}
+
+fn withdraw(image: &mut ImageRecord, tag: &str, uid: &str) {
+    let is_other = |owner: &&ObjectReference| owner.uid.as_deref() != Some(uid);
+    image.tags.retain_mut(|record| {
+        if *record.tag != *tag || !record.is_owned_by(uid) {
+            return true;
+        }
+        record.owners = record.owners.iter().filter(is_other).cloned().collect();
+        !record.owners.is_empty() || record.manual
+    });
+}

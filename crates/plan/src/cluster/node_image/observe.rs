@@ -1,0 +1,130 @@
+//! What is observed of Nodes and NodeImages becomes records. Nothing is decided here; what has changed is marked.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node as NodeObject;
+use prewarm_api::kruise::NodeImage;
+
+use super::node::Facts;
+use super::record::{ImageRecord, NodeImageRecord};
+use crate::cluster::broadcast_job::fitness::NodeFacts;
+use crate::cluster::{Kernel, Target, measure};
+use crate::object::version::is_newer;
+use crate::object::{ImageKey, NodeName};
+
+impl Kernel {
+    /// A Node is like this.
+    pub(in crate::cluster) fn observe_node(&mut self, object: NodeObject) {
+        let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text::<NodeName>(name))
+        else {
+            return;
+        };
+        let mut fitness = NodeFacts::read(&object, Arc::default());
+        let facts = Facts::read(object, &self.settings.agent_nodes, &mut self.shared);
+        fitness.labels = facts.labels.clone();
+        fitness.allocatable = self.shared.amounts(fitness.allocatable);
+        self.observe_fitness(&name, fitness);
+        let node = self.nodes.all.entry(name.clone()).or_default();
+        // A Node's status changes every few seconds without any difference for us.
+        if node.facts.as_ref() != Some(&facts) {
+            node.facts = Some(facts);
+            self.node_changed(&name);
+        }
+    }
+
+    /// A Node is gone.
+    pub(in crate::cluster) fn forget_node(&mut self, name: &str) {
+        let name: NodeName = self.shared.text(name);
+        self.forget_fitness(&name);
+        if self.nodes.all.get_mut(&name).and_then(|node| node.facts.take()).is_some() {
+            self.node_changed(&name);
+        }
+    }
+
+    /// A NodeImage is like this.
+    pub(in crate::cluster) fn observe_node_image(&mut self, mut object: NodeImage, now: Timestamp) {
+        object.metadata.managed_fields = None;
+        let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text::<NodeName>(name))
+        else {
+            return;
+        };
+        let new = self.shared.record(object);
+        let node = self.nodes.all.entry(name.clone()).or_default();
+        // An earlier object of this name has an earlier version, too.
+        if node.image.as_ref().is_some_and(|old| is_newer(&old.resource_version, &new.resource_version)) {
+            return;
+        }
+        let Some(old) = node.image.as_ref().filter(|old| old.uid == new.uid).cloned() else {
+            node.forget_image();
+            (node.image, node.reported_at) = (Some(new), Some(now));
+            return self.node_changed(&name);
+        };
+        if is_report(&old, &new) && node.judging.is_empty() {
+            node.reported_at = Some(now);
+        }
+        let mut changed = changed_keys(&old, &new);
+        if has_more_room(&old, &new) {
+            changed.extend(node.forget_refusals());
+        }
+        let moves = old.labels != new.labels || old.is_terminating != new.is_terminating;
+        let measured = measure::measure(&old, &new, &changed, &self.jobs.all, now);
+        node.image = Some(new);
+        self.keep_measured(measured);
+        if moves {
+            return self.node_changed(&name);
+        }
+        self.agenda.mark(Target::Node(name.clone()));
+        for key in changed {
+            self.entry_changed(&key, &name);
+        }
+    }
+
+    /// A NodeImage is gone. With a UID, only if it is still that one.
+    pub(in crate::cluster) fn forget_node_image(&mut self, name: &str, uid: Option<&str>) {
+        let name: NodeName = self.shared.text(name);
+        let Some(node) = self.nodes.all.get_mut(&name) else { return };
+        let is_that = |held: &str| uid.is_none_or(|uid| uid == held);
+        if node.image.as_ref().is_some_and(|image| is_that(&image.uid)) {
+            node.forget_image();
+            self.node_changed(&name);
+        }
+    }
+}
+
+/// Whether nothing but the status has changed, which is the agent's.
+fn is_report(old: &NodeImageRecord, new: &NodeImageRecord) -> bool {
+    let has_same_spec = old.generation == new.generation && old.labels == new.labels;
+    has_same_spec && old.resource_version != new.resource_version
+}
+
+/// Whether something has left the spec, so that what was too much may be taken.
+fn has_more_room(old: &NodeImageRecord, new: &NodeImageRecord) -> bool {
+    let is_smaller = |new: &ImageRecord, old: &ImageRecord| {
+        new.tags.len() < old.tags.len() || new.secrets.len() < old.secrets.len()
+    };
+    old.images.iter().any(|(name, old)| new.images.get(name).is_none_or(|new| is_smaller(new, old)))
+}
+
+/// The entries that differ between two states of a NodeImage.
+fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<ImageKey> {
+    let mut keys = Vec::new();
+    let names: BTreeSet<&Arc<str>> = old.images.keys().chain(new.images.keys()).collect();
+    for name in names {
+        let (was, is) = (old.images.get(name), new.images.get(name));
+        if was == is {
+            continue;
+        }
+        let tags: BTreeSet<&Arc<str>> =
+            [was, is].into_iter().flatten().flat_map(|image| &image.tags).map(|tag| &tag.tag).collect();
+        let shares_secrets = was.map(|image| &image.secrets) == is.map(|image| &image.secrets);
+        for tag in tags {
+            let of = |image: Option<&ImageRecord>| image.and_then(|image| image.tag(tag)).cloned();
+            if !shares_secrets || of(was) != of(is) {
+                keys.push(ImageKey { name: name.to_string(), tag: tag.to_string() });
+            }
+        }
+    }
+    keys
+}

@@ -1,0 +1,302 @@
+//! A NodeImage as the controller remembers it: everything that its own writes need, and of the status what jobs count.
+//! Ten thousand nodes with fifty images each have to fit, so what is equal on many nodes is held once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use prewarm_api::kruise::{
+    FailureClass, ImagePullPolicy, ImageSpec, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus, NodeImage,
+    NodeImageStatus, PullPhase, SandboxConfig, SecretReference,
+};
+use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
+use prewarm_api::names::message::NODE_SILENT;
+use prewarm_api::reference_object::ObjectReference;
+
+use crate::cluster::intern::Interner;
+use crate::object::{ImageKey, Uid};
+
+/// A NodeImage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeImageRecord {
+    /// Its UID.
+    pub uid: Uid,
+    /// Its resourceVersion.
+    pub resource_version: String,
+    /// Its generation: it grows with every change of the spec and with nothing else.
+    pub generation: i64,
+    /// Its labels.
+    pub labels: Arc<BTreeMap<String, String>>,
+    /// The UID of the Node among its owners.
+    pub node_uid: Option<Uid>,
+    /// Whether it has any owner.
+    pub has_owners: bool,
+    /// When it was made.
+    pub created_at: Option<Timestamp>,
+    /// Whether it is being deleted.
+    pub is_terminating: bool,
+    /// What the node is told to pull.
+    pub images: BTreeMap<Arc<str>, ImageRecord>,
+    /// The versions of statuses whose tag is not in the spec (any more).
+    pub leftovers: BTreeMap<ImageKey, i64>,
+}
+
+/// The tags of one image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageRecord {
+    /// Secrets with credentials.
+    pub secrets: Arc<[SecretReference]>,
+    /// Labels and annotations for the runtime.
+    pub sandbox: Option<Arc<SandboxConfig>>,
+    /// The tags, in the order of the spec.
+    pub tags: Vec<TagRecord>,
+}
+
+/// One tag: what is asked, and how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TagRecord {
+    /// Tag or digest.
+    pub tag: Arc<str>,
+    /// When it was asked for.
+    pub created_at: Option<Timestamp>,
+    /// Limits, retries, expiry.
+    pub policy: ImageTagPullPolicy,
+    /// The jobs that want it.
+    pub owners: Arc<[ObjectReference]>,
+    /// The round.
+    pub version: i64,
+    /// Whether a present image is asked for again.
+    pub image_pull_policy: ImagePullPolicy,
+    /// Whether a person wrote it before a job joined.
+    pub manual: bool,
+    /// When it was last asked for again because the node had lost it.
+    pub renewed_at: Option<Timestamp>,
+    /// Whether a Secret of the job was missing when this version was asked for.
+    pub secret_missing: bool,
+    /// How far the node is, in whichever version.
+    pub status: Option<TagStatus>,
+}
+
+/// How far a tag is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TagStatus {
+    /// The round that this is about.
+    pub version: i64,
+    /// Where it is.
+    pub phase: PullPhase,
+    /// When the pull began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// What kind of failure it was.
+    pub class: Option<FailureClass>,
+    /// Bytes that have arrived, and all, where the agent tells.
+    pub bytes: Option<(i64, i64)>,
+    /// When the image was found removed.
+    pub lost_at: Option<Timestamp>,
+    /// Whether this is the controller's verdict on a node that did not answer.
+    pub is_verdict_on_silence: bool,
+}
+
+type Statuses = BTreeMap<ImageKey, TagStatus>;
+
+/// What records share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    texts: Interner<str>,
+    owners: Interner<[ObjectReference]>,
+    secrets: Interner<[SecretReference]>,
+    sandboxes: Interner<SandboxConfig>,
+    labels: Interner<BTreeMap<String, String>>,
+    amounts: Interner<BTreeMap<String, i128>>,
+}
+
+impl Shared {
+    /// The shared copy of a name.
+    pub fn text<T: From<Arc<str>>>(&mut self, text: &str) -> T {
+        self.texts.share(text).into()
+    }
+
+    /// The shared copy of labels.
+    pub fn labels(&mut self, labels: BTreeMap<String, String>) -> Arc<BTreeMap<String, String>> {
+        self.labels.share(labels)
+    }
+
+    /// The shared copy of amounts.
+    pub fn amounts(&mut self, amounts: Arc<BTreeMap<String, i128>>) -> Arc<BTreeMap<String, i128>> {
+        self.amounts.share(amounts)
+    }
+
+    /// Remembers a NodeImage.
+    pub fn record(&mut self, object: NodeImage) -> NodeImageRecord {
+        let ObjectMeta {
+            uid,
+            resource_version,
+            generation,
+            labels,
+            owner_references,
+            creation_timestamp,
+            deletion_timestamp,
+            ..
+        } = object.metadata;
+        let owners = owner_references.unwrap_or_default();
+        let node = owners.iter().find(|owner| owner.kind == "Node" && owner.api_version == "v1");
+        let mut statuses = read_statuses(object.status.unwrap_or_default());
+        let images = object.spec.images.into_iter();
+        let images: BTreeMap<_, _> = images.map(|(name, spec)| self.image(&name, spec, &statuses)).collect();
+        statuses.retain(|key, _| {
+            images.get(key.name.as_str()).is_none_or(|image: &ImageRecord| image.tag(&key.tag).is_none())
+        });
+        NodeImageRecord {
+            uid: uid.unwrap_or_default().into(),
+            resource_version: resource_version.unwrap_or_default(),
+            generation: generation.unwrap_or_default(),
+            labels: self.labels.share(labels.unwrap_or_default()),
+            node_uid: node.map(|owner| owner.uid.as_str().into()),
+            has_owners: !owners.is_empty(),
+            created_at: moment(creation_timestamp),
+            is_terminating: deletion_timestamp.is_some(),
+            images,
+            leftovers: statuses.into_iter().map(|(key, status)| (key, status.version)).collect(),
+        }
+    }
+
+    fn image(&mut self, name: &str, spec: ImageSpec, statuses: &Statuses) -> (Arc<str>, ImageRecord) {
+        let tags = spec.tags.into_iter().map(|tag| self.tag(name, tag, statuses)).collect();
+        let secrets = self.secrets.share(spec.pull_secrets.unwrap_or_default());
+        let sandbox = spec.sandbox_config.map(|sandbox| self.sandboxes.share(sandbox));
+        (self.text(name), ImageRecord { secrets, sandbox, tags })
+    }
+
+    fn tag(&mut self, name: &str, spec: ImageTagSpec, statuses: &Statuses) -> TagRecord {
+        let key = ImageKey { name: name.to_owned(), tag: spec.tag };
+        let status = statuses.get(&key).cloned();
+        TagRecord {
+            tag: self.text(&key.tag),
+            created_at: moment(spec.created_at),
+            policy: spec.pull_policy,
+            owners: self.owners.share(spec.owner_references.unwrap_or_default()),
+            version: spec.version,
+            image_pull_policy: spec.image_pull_policy,
+            manual: spec.manual,
+            renewed_at: moment(spec.renewed_at),
+            secret_missing: spec.secret_missing,
+            status,
+        }
+    }
+}
+
+fn read_statuses(status: NodeImageStatus) -> Statuses {
+    let mut statuses = Statuses::new();
+    for (name, image) in status.image_statuses.unwrap_or_default() {
+        for status in image.tags {
+            let key = ImageKey { name: name.clone(), tag: status.tag.clone() };
+            // The first of two counts, as it does for clients that search the list.
+            statuses.entry(key).or_insert_with(|| status.into());
+        }
+    }
+    statuses
+}
+
+impl From<ImageTagStatus> for TagStatus {
+    fn from(status: ImageTagStatus) -> Self {
+        Self {
+            version: status.version,
+            phase: status.phase,
+            started_at: moment(status.start_time),
+            completed_at: moment(status.completion_time),
+            class: status.failure_class,
+            bytes: status.bytes_done.zip(status.bytes_total),
+            lost_at: moment(status.lost_at),
+            is_verdict_on_silence: status.phase == PullPhase::Failed
+                && status.message.as_deref() == Some(NODE_SILENT),
+        }
+    }
+}
+
+impl NodeImageRecord {
+    /// Whether it may exist without a Node.
+    pub fn is_fake(&self) -> bool {
+        self.labels.contains_key(FAKE_NODE_IMAGE_LABEL)
+    }
+
+    /// One tag.
+    pub fn tag(&self, key: &ImageKey) -> Option<(&ImageRecord, &TagRecord)> {
+        let image = self.images.get(key.name.as_str())?;
+        Some((image, image.tag(&key.tag)?))
+    }
+
+    /// The version that the node last reported for a tag that is not in the spec.
+    pub fn leftover(&self, key: &ImageKey) -> Option<i64> {
+        self.leftovers.get(key).copied()
+    }
+}
+
+impl ImageRecord {
+    /// One tag. Of two with one name the one of the higher version counts, as it does for the agent.
+    pub fn tag(&self, tag: &str) -> Option<&TagRecord> {
+        self.tags.iter().filter(|record| *record.tag == *tag).max_by_key(|record| record.version)
+    }
+
+    /// Whether there is an entry of the same tag with a later round.
+    pub fn is_outdone(&self, tag: &TagRecord) -> bool {
+        self.tag(&tag.tag).is_some_and(|other| other.version > tag.version)
+    }
+
+    /// As it stands in a NodeImage.
+    pub fn to_spec(&self) -> ImageSpec {
+        ImageSpec {
+            pull_secrets: (!self.secrets.is_empty()).then(|| self.secrets.to_vec()),
+            tags: self.tags.iter().map(TagRecord::to_spec).collect(),
+            sandbox_config: self.sandbox.as_deref().cloned(),
+        }
+    }
+}
+
+impl TagRecord {
+    /// Whether the job with this UID wants it.
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        self.owners.iter().any(|owner| owner.uid.as_deref() == Some(uid))
+    }
+
+    /// Whether a person wrote it, and jobs have joined it at most.
+    pub fn is_by_hand(&self) -> bool {
+        self.owners.is_empty() || self.manual
+    }
+
+    /// The status of the round that is asked for.
+    pub fn current(&self) -> Option<&TagStatus> {
+        self.status.as_ref().filter(|status| status.version == self.version)
+    }
+
+    /// Whether the round that is asked for has ended, well or badly.
+    pub fn is_finished(&self) -> bool {
+        self.current().is_some_and(TagStatus::is_finished)
+    }
+
+    fn to_spec(&self) -> ImageTagSpec {
+        ImageTagSpec {
+            tag: self.tag.to_string(),
+            created_at: self.created_at.map(Time),
+            pull_policy: self.policy.clone(),
+            owner_references: (!self.owners.is_empty()).then(|| self.owners.to_vec()),
+            version: self.version,
+            image_pull_policy: self.image_pull_policy,
+            manual: self.manual,
+            renewed_at: self.renewed_at.map(Time),
+            secret_missing: self.secret_missing,
+        }
+    }
+}
+
+impl TagStatus {
+    /// Whether it has ended, well or badly.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, PullPhase::Succeeded | PullPhase::Failed)
+    }
+}
+
+fn moment(time: Option<Time>) -> Option<Timestamp> {
+    time.map(|Time(moment)| moment)
+}

@@ -1,0 +1,103 @@
+//! Decision tables of the pass over a NodeImage: its life, what is taken away, what jobs write, who is given up.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node as NodeObject;
+use prewarm_api::kruise::{ImagePullJob, NodeImage, SecretReference};
+
+use super::*;
+use crate::cluster::image_pull_job::is_finished;
+use crate::cluster::node_image::node::{Facts, Want};
+use crate::cluster::node_image::record::Shared;
+use crate::demand::selection::Requirements;
+use crate::support::build::{at, key, node, node_image, owner, uid};
+use crate::support::store::patched;
+
+mod join;
+mod life;
+mod silent;
+mod sweep;
+
+/// A node with a NodeImage, and the jobs and Secrets around it.
+struct Scene {
+    object: NodeImage,
+    node: Node,
+    jobs: Vec<(ImagePullJob, Vec<SecretReference>)>,
+    secrets: Option<Vec<&'static str>>,
+    now: Timestamp,
+}
+
+impl Scene {
+    /// The node `n1` at the beginning, with this NodeImage.
+    fn of(object: NodeImage) -> Self {
+        Self::on(node("n1"), object)
+    }
+
+    fn on(facts: NodeObject, object: NodeImage) -> Self {
+        let mut shared = Shared::default();
+        let mut node = Node::default();
+        node.facts = Some(Facts::read(facts, &Requirements::default(), &mut shared));
+        node.image = Some(shared.record(object.clone()));
+        Self { object, node, jobs: Vec::new(), secrets: None, now: at(0) }
+    }
+
+    fn job(self, job: ImagePullJob) -> Self {
+        self.job_with(job, &[])
+    }
+
+    fn job_with(mut self, job: ImagePullJob, secrets: &[SecretReference]) -> Self {
+        self.jobs.push((job, secrets.to_vec()));
+        self
+    }
+
+    /// The config namespace has these Secrets and no others.
+    fn secrets(self, names: &[&'static str]) -> Self {
+        Self { secrets: Some(names.to_vec()), ..self }
+    }
+
+    fn at(self, seconds: i64) -> Self {
+        Self { now: at(seconds), ..self }
+    }
+
+    /// A job wants something of an image.
+    fn want(mut self, job: &str, image: &str, want: Want) -> Self {
+        self.node.intend(&key(image), uid(job).into(), want, self.now);
+        self
+    }
+
+    fn decide(&self) -> Decision {
+        decide(&Observed { name: "n1", node: &self.node, jobs: self, now: self.now, always_ttl: 300 })
+    }
+
+    /// The NodeImage after what is decided was written.
+    fn after(&self) -> NodeImage {
+        match self.decide().action {
+            None => self.object.clone(),
+            Some(Action::Patch { operations, .. }) => {
+                patched(&self.object, operations).expect("its guard holds")
+            }
+            Some(other) => panic!("{other:?}"),
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.decide().action.is_none()
+    }
+}
+
+impl Jobs for Scene {
+    fn job(&self, uid: &str) -> Option<Job<'_>> {
+        let is_that = |(job, _): &&(ImagePullJob, _)| job.metadata.uid.as_deref() == Some(uid);
+        self.jobs.iter().find(is_that).map(|(job, secrets)| Job {
+            reference: owner(job.metadata.name.as_deref().unwrap()),
+            spec: &job.spec,
+            is_unfinished: !is_finished(job),
+            secrets,
+            lacks_secret: false,
+        })
+    }
+
+    fn has_secret(&self, reference: &SecretReference) -> Option<bool> {
+        let names = self.secrets.as_ref()?;
+        Some(reference.name.as_deref().is_some_and(|name| names.contains(&name)))
+    }
+}

@@ -1,0 +1,92 @@
+//! Takes away what nobody wants any more (kruise R11–R15). What a person wrote goes only when its TTL has passed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prewarm_api::kruise::{GROUP, IMAGE_PULL_JOB, SecretReference};
+use prewarm_api::names::SECRET_MODE_BATCH;
+use prewarm_api::reference_object::ObjectReference;
+
+use super::{Jobs, Observed};
+use crate::cluster::node_image::record::{ImageRecord, TagRecord};
+use crate::time::earliest;
+use crate::time::stamp;
+
+/// The image without what is over, and when to look again. `None` if nothing is left of it.
+pub fn image(observed: &Observed, old: &ImageRecord) -> (Option<ImageRecord>, Option<Timestamp>) {
+    let mut wake_at = None;
+    let mut tags = Vec::with_capacity(old.tags.len());
+    for tag in &old.tags {
+        let Some(tag) = owners(observed.jobs, tag) else { continue };
+        match expiry(observed, &tag) {
+            Expiry::Passed => continue,
+            Expiry::At(at) => wake_at = earliest(wake_at, Some(at)),
+            Expiry::Never => {}
+        }
+        // Without a beginning, neither silence nor age can be judged (kruise R11; stamped, not removed).
+        tags.push(TagRecord { created_at: tag.created_at.or_else(|| Some(stamp(observed.now))), ..tag });
+    }
+    // An entry that a person left empty stays; one that became empty here goes.
+    if tags.is_empty() && !old.tags.is_empty() {
+        return (None, wake_at);
+    }
+    let image = ImageRecord { secrets: secrets(observed.jobs, old), sandbox: old.sandbox.clone(), tags };
+    (Some(image), wake_at)
+}
+
+/// The tag with its living owners. `None` if it had owners and all are gone (kruise R12).
+fn owners(jobs: &dyn Jobs, tag: &TagRecord) -> Option<TagRecord> {
+    let is_alive = |owner: &&ObjectReference| {
+        !is_job(owner) || owner.uid.as_deref().is_some_and(|uid| jobs.job(uid).is_some())
+    };
+    let alive = tag.owners.iter().filter(is_alive).count();
+    if alive == tag.owners.len() {
+        return Some(tag.clone());
+    }
+    let owners: Arc<[ObjectReference]> = tag.owners.iter().filter(is_alive).cloned().collect();
+    (!owners.is_empty() || tag.manual).then(|| TagRecord { owners, ..tag.clone() })
+}
+
+/// Whether an owner is an ImagePullJob, in whichever version. Others are not ours to judge.
+fn is_job(owner: &ObjectReference) -> bool {
+    let group =
+        owner.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    group == Some(GROUP) && owner.kind.as_deref() == Some(IMAGE_PULL_JOB)
+}
+
+enum Expiry {
+    Passed,
+    At(Timestamp),
+    Never,
+}
+
+/// A result expires when its time has passed and no job that ends still counts it (kruise R13, design 8).
+fn expiry(observed: &Observed, tag: &TagRecord) -> Expiry {
+    let Some(completed_at) = tag.current().and_then(|status| status.completed_at) else {
+        return Expiry::Never;
+    };
+    let mut owners = tag.owners.iter().filter_map(|owner| observed.jobs.job(owner.uid.as_deref()?));
+    if owners.any(|job| job.holds_results()) {
+        // The end of the job wakes the node.
+        return Expiry::Never;
+    }
+    let ttl = u64::try_from(tag.policy.ttl_seconds_after_finished).unwrap_or_default();
+    match completed_at.checked_add(Duration::from_secs(ttl)) {
+        Ok(at) if at <= observed.now => Expiry::Passed,
+        Ok(at) => Expiry::At(at),
+        Err(_) => Expiry::Never,
+    }
+}
+
+/// Secrets named one by one go when they do not exist; shared copies stay as long as the image (kruise R14). Where a
+/// person wrote a tag, the Secrets may be theirs.
+fn secrets(jobs: &dyn Jobs, image: &ImageRecord) -> Arc<[SecretReference]> {
+    let is_kept = |secret: &&SecretReference| {
+        secret.mode.as_deref() == Some(SECRET_MODE_BATCH) || jobs.has_secret(secret) != Some(false)
+    };
+    if image.tags.iter().any(TagRecord::is_by_hand) || image.secrets.iter().all(|secret| is_kept(&secret)) {
+        return image.secrets.clone();
+    }
+    image.secrets.iter().filter(is_kept).cloned().collect()
+}
