@@ -35,6 +35,9 @@ use roll::Roll;
 
 /// A status is written at most this often, the last one apart.
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+/// A child of a list reports at most this often, and not before this time is over unless it ends: people look at the list,
+/// which counts how its children ended, and fifty children would otherwise write three statuses each.
+pub const CHILD_STATUS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What keeps a job from granting, apart from its parallelism.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +71,10 @@ pub struct Observed<'a> {
     pub missing_secrets: Vec<String>,
     /// When its status was last written.
     pub written_at: Option<Timestamp>,
+    /// When it was first looked at.
+    pub begun_at: Timestamp,
+    /// Whether it is the child of a list.
+    pub is_child: bool,
     /// The time.
     pub now: Timestamp,
 }
@@ -126,11 +133,17 @@ pub fn report(observed: &Observed, roll: &Roll) -> Report {
     if observed.job.status.as_ref() == Some(&status) {
         return Report { status: None, wake_at: deadline };
     }
-    let quiet_at = observed.written_at.map(|at| at + STATUS_INTERVAL);
-    match quiet_at.filter(|at| *at > observed.now && !ends) {
+    match quiet_until(observed).filter(|at| *at > observed.now && !ends) {
         Some(at) => Report { status: None, wake_at: earliest(deadline, Some(at)) },
         None => Report { status: Some(status), wake_at: deadline },
     }
+}
+
+/// Until when only an end is reported.
+fn quiet_until(observed: &Observed) -> Option<Timestamp> {
+    let is_silent = observed.is_child && observed.job.status.is_none();
+    let since = observed.written_at.or(is_silent.then_some(observed.begun_at))?;
+    Some(since + if observed.is_child { CHILD_STATUS_INTERVAL } else { STATUS_INTERVAL })
 }
 
 fn is_late(observed: &Observed) -> bool {
@@ -145,7 +158,7 @@ fn deadline(observed: &Observed) -> Option<Timestamp> {
     }
     let seconds = u64::try_from(policy.active_deadline_seconds?).ok()?;
     let start = observed.job.status.as_ref().and_then(|status| status.start_time.as_ref());
-    let start = start.map_or(observed.now, |Time(start)| *start);
+    let start = start.map_or(observed.begun_at, |Time(start)| *start);
     start.checked_add(Duration::from_secs(seconds)).ok()
 }
 

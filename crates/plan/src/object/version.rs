@@ -21,3 +21,17 @@ pub fn is_newer(held: &str, observed: &str) -> bool {
 pub fn has_ended(metadata: &ObjectMeta) -> bool {
     metadata.deletion_timestamp.is_some() && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
 }
+
+/// Whether an object is being deleted together with everything that it owns (`--cascade=foreground`).
+pub fn takes_dependents(metadata: &ObjectMeta) -> bool {
+    metadata.deletion_timestamp.is_some() && has_finalizer(metadata, "foregroundDeletion")
+}
+
+/// Whether an object is being deleted and what it owns stays (`--cascade=orphan`).
+pub fn leaves_dependents(metadata: &ObjectMeta) -> bool {
+    has_finalizer(metadata, "orphan")
+}
+
+fn has_finalizer(metadata: &ObjectMeta, name: &str) -> bool {
+    metadata.finalizers.iter().flatten().any(|finalizer| finalizer == name)
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_plan::cluster::command::{Outcome, Verb, Write};
 use prewarm_plan::cluster::node_image::silence::judged;
 use prewarm_plan::cluster::secret::{self, Content, Copy, SourceState};
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// One watch for each kind: its events come in order, those of others may come earlier or later.
-pub const WATCHES: usize = 4;
+pub const WATCHES: usize = 5;
 
 /// The watch that says this.
 fn watch(input: &Input) -> usize {
@@ -30,6 +30,7 @@ fn watch(input: &Input) -> usize {
         Kind::NodeImage => 1,
         Kind::ImagePullJob => 2,
         Kind::Secret => 3,
+        Kind::ImageListPullJob => 4,
         kind => panic!("there is no watch of {kind:?}"),
     }
 }
@@ -48,6 +49,7 @@ pub struct Store {
     pub nodes: BTreeMap<String, Node>,
     pub images: BTreeMap<String, NodeImage>,
     pub jobs: BTreeMap<ObjectKey, ImagePullJob>,
+    pub lists: BTreeMap<ObjectKey, ImageListPullJob>,
     /// Secrets that jobs may name, with a number for what they hold.
     pub sources: BTreeMap<SourceKey, u64>,
     /// Secrets of the config namespace.
@@ -65,6 +67,7 @@ impl Default for Store {
             nodes: BTreeMap::new(),
             images: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            lists: BTreeMap::new(),
             sources: BTreeMap::new(),
             copies: BTreeMap::new(),
             most_images: 256,
@@ -82,7 +85,8 @@ impl Store {
         let images = self.images.values().cloned().map(Input::seen);
         let jobs = self.jobs.values().cloned().map(Input::seen);
         let copies = self.copies.values().cloned().map(Input::seen);
-        nodes.chain(images).chain(jobs).chain(copies).collect()
+        let lists = self.lists.values().cloned().map(Input::seen);
+        nodes.chain(images).chain(lists).chain(jobs).chain(copies).collect()
     }
 
     /// The next event of a watch.
@@ -221,6 +225,8 @@ impl Store {
         let uid = ticket.uid.as_deref().unwrap_or_default();
         match (ticket.kind, verb) {
             (Kind::NodeImage, verb) => self.write_image(&ticket.key.name, uid, verb, now).map(Object::from),
+            (Kind::ImagePullJob, Verb::Create(child)) => self.create_child(*child).map(Object::from),
+            (Kind::ImageListPullJob, verb) => self.write_list(&ticket.key, verb).map(Object::from),
             (Kind::ImagePullJob, verb) => self.write_job(&ticket.key, uid, verb, now).map(Object::from),
             (Kind::Secret, Verb::Copy(source, action)) => self.write_copy(&source, action),
             (kind, verb) => panic!("there is no {kind:?} here: {verb:?}"),
@@ -296,6 +302,47 @@ impl Store {
             Some(new) => Outcome::Written(self.keep_job(job, new)),
             None => Outcome::Collided(job),
         }
+    }
+
+    /// A list is made.
+    pub fn create_list(&mut self, mut list: ImageListPullJob) {
+        self.touch(&mut list.metadata);
+        self.lists.insert(ObjectKey::of(&list.metadata), list.clone());
+        self.emit(Input::seen(list));
+    }
+
+    /// A person deletes a list. Its children go when the garbage collector comes to them.
+    pub fn delete_list(&mut self, key: &ObjectKey) {
+        if let Some(list) = self.lists.remove(key) {
+            self.emit(gone(Kind::ImageListPullJob, key.clone(), list.metadata.uid));
+        }
+    }
+
+    fn create_child(&mut self, object: Value) -> Outcome<ImagePullJob> {
+        let mut child: ImagePullJob = serde_json::from_value(object).unwrap();
+        let key = key_of(&child);
+        if let Some(job) = self.jobs.get(&key) {
+            return Outcome::Collided(job.clone());
+        }
+        child.metadata.uid = Some(self.uid(&key.name));
+        child.metadata.generation = Some(1);
+        self.touch(&mut child.metadata);
+        self.jobs.insert(key, child.clone());
+        self.emit(Input::seen(child.clone()));
+        Outcome::Written(child)
+    }
+
+    fn write_list(&mut self, key: &ObjectKey, verb: Verb) -> Outcome<ImageListPullJob> {
+        let Some(list) = self.lists.get(key).cloned() else { return Outcome::Gone };
+        let operations = match verb {
+            Verb::Patch(operations, _) | Verb::PatchStatus(operations) => operations,
+            verb => panic!("no list is written like this: {verb:?}"),
+        };
+        let Some(mut new) = patched(&list, operations) else { return Outcome::Collided(list) };
+        self.touch(&mut new.metadata);
+        self.lists.insert(key.clone(), new.clone());
+        self.emit(Input::seen(new.clone()));
+        Outcome::Written(new)
     }
 
     /// What reading a Secret that jobs name tells.

@@ -1,13 +1,13 @@
 //! What is observed of AdvancedCronJobs and of objects that may be their runs becomes records.
 
-use prewarm_api::kruise::AdvancedCronJob;
+use prewarm_api::kruise::{AdvancedCronJob, TemplateKind};
 
 use super::child::Child;
 use super::crons::{Home, RunKey};
 use super::record::Cron;
 use crate::cluster::{Kernel, Target};
 use crate::object::store::Admission;
-use crate::object::version::version;
+use crate::object::version::{leaves_dependents, version};
 use crate::object::{ObjectKey, Uid};
 
 impl Kernel {
@@ -17,8 +17,8 @@ impl Kernel {
         let Some(uid) = object.metadata.uid.as_deref().map(Uid::from) else { return };
         let key = ObjectKey::of(&object.metadata);
         let admission = self.crons.all.admit(&key, &uid, version(&object.metadata));
-        if let Admission::Replaces(_) = admission {
-            self.forget_cron(&key, None);
+        if let Admission::Replaces(other) = &admission {
+            self.forget_cron(&key, Some(&other.clone()));
         }
         match (admission, self.crons.all.get_mut(&uid)) {
             (Admission::Stale, _) => return,
@@ -32,10 +32,24 @@ impl Kernel {
 
     /// An AdvancedCronJob is gone. With a UID, only if it is still that one.
     pub(in crate::cluster) fn forget_cron(&mut self, key: &ObjectKey, uid: Option<&str>) {
-        if let Some((held, _)) = self.crons.all.forget(key, uid) {
+        if let Some((held, cron)) = self.crons.all.forget(key, uid) {
+            // One that is gone by its name alone may only be unreadable.
+            if uid.is_some() && !leaves_dependents(&cron.object.metadata) {
+                self.abandon_runs(&held);
+            }
             self.agenda.drop_target(Target::Cron(held.clone()));
             // Whoever watches for its sake looks whether that is still needed.
             self.agenda.mark(Target::Cron(held));
+        }
+    }
+
+    /// The cron job of these runs is gone, and the garbage collector is about to take them and what they made.
+    fn abandon_runs(&mut self, cron: &Uid) {
+        let runs = self.crons.runs_of(cron).values();
+        let lists = runs.filter(|run| run.kind == TemplateKind::ImageListPullJob);
+        let lists: Vec<Uid> = lists.map(|run| run.uid.clone()).collect();
+        for list in lists {
+            self.abandon_list(&list);
         }
     }
 

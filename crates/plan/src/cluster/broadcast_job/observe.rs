@@ -43,8 +43,8 @@ impl Kernel {
         let Some(uid) = object.metadata.uid.as_deref().map(Uid::from) else { return };
         let key = ObjectKey::of(&object.metadata);
         let admission = self.broadcasts.jobs.admit(&key, &uid, version(&object.metadata));
-        if let Admission::Replaces(_) = admission {
-            self.forget_broadcast(&key, None);
+        if let Admission::Replaces(other) = &admission {
+            self.forget_broadcast(&key, Some(&other.clone()));
         }
         let has_changed = match (admission, self.broadcasts.jobs.get_mut(&uid)) {
             (Admission::Stale, _) => return,

@@ -5,7 +5,7 @@ use prewarm_api::kruise::ImageListPullJob;
 use super::record::List;
 use crate::cluster::{Kernel, Target};
 use crate::object::store::{Admission, Store};
-use crate::object::version::version;
+use crate::object::version::{leaves_dependents, takes_dependents, version};
 use crate::object::{ObjectKey, Uid};
 
 /// All ImageListPullJobs.
@@ -20,8 +20,9 @@ impl Kernel {
         };
         let key = ObjectKey::of(&object.metadata);
         let admission = self.lists.admit(&key, &uid, version(&object.metadata));
-        if let Admission::Replaces(_) = admission {
-            self.forget_list(&key, None);
+        let is_leaving = takes_dependents(&object.metadata);
+        if let Admission::Replaces(other) = &admission {
+            self.forget_list(&key, Some(&other.clone()));
         }
         match (admission, self.lists.get_mut(&uid)) {
             (Admission::Stale, _) => return,
@@ -30,13 +31,27 @@ impl Kernel {
                 self.lists.insert(uid.clone(), List::new(object));
             }
         }
+        if is_leaving {
+            self.abandon_list(&uid);
+        }
         self.agenda.mark(Target::List(uid));
+    }
+
+    /// A list is gone or about to go, and with it everything that it made.
+    pub(in crate::cluster) fn abandon_list(&mut self, uid: &Uid) {
+        if let Some(list) = self.lists.get_mut(uid) {
+            list.is_abandoned = true;
+        }
+        self.abandon_children(uid);
     }
 
     /// An ImageListPullJob is gone. With a UID, only if it is still that one.
     pub(in crate::cluster) fn forget_list(&mut self, key: &ObjectKey, uid: Option<&str>) {
-        if let Some((held, _)) = self.lists.forget(key, uid) {
-            self.agenda.drop_target(Target::List(held));
+        let Some((held, list)) = self.lists.forget(key, uid) else { return };
+        // One that is gone by its name alone may only be unreadable.
+        if uid.is_some() && !leaves_dependents(&list.object.metadata) {
+            self.abandon_children(&held);
         }
+        self.agenda.drop_target(Target::List(held));
     }
 }

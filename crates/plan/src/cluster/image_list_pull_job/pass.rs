@@ -17,7 +17,7 @@ use crate::time::earliest;
 
 impl Kernel {
     pub(in crate::cluster) fn list_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
-        let Some(list) = self.lists.get(uid) else { return };
+        let Some(list) = self.lists.get(uid).filter(|list| !list.is_abandoned) else { return };
         self.passes.lists += 1;
         let children = self.jobs.children.get(uid).into_iter().flatten();
         let children: Vec<&ImagePullJob> =

@@ -35,6 +35,8 @@ pub struct List {
     pub has_all_children: bool,
     /// Whether its children know that all of them are there.
     pub is_complete: bool,
+    /// Whether whatever made it is gone, so that the garbage collector is about to take it.
+    pub is_abandoned: bool,
     /// Writes to it.
     pub attempts: Attempts,
     /// Writes of its children.
@@ -59,6 +61,7 @@ impl List {
             batch: 1,
             has_all_children: false,
             is_complete: false,
+            is_abandoned: false,
             attempts: Attempts::default(),
             child_attempts: Attempts::default(),
             written_at: None,

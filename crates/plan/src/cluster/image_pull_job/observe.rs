@@ -21,8 +21,8 @@ impl Kernel {
         };
         let key = ObjectKey::of(&object.metadata);
         let admission = self.jobs.all.admit(&key, &uid, version(&object.metadata));
-        if let Admission::Replaces(_) = admission {
-            self.forget_job(&key, None);
+        if let Admission::Replaces(other) = &admission {
+            self.forget_job(&key, Some(&other.clone()));
         }
         let (had_roll, is_new_spec) = match (admission, self.jobs.all.get_mut(&uid)) {
             (Admission::Stale, _) => return,
@@ -84,6 +84,25 @@ impl Kernel {
         }
         self.agenda.drop_target(Target::Job(held.clone()));
         self.jobs.left.insert(held);
+    }
+
+    /// The list of these children is gone, and the garbage collector is about to take them one by one. They leave all nodes
+    /// at once, so that each node is written once.
+    pub(in crate::cluster) fn abandon_children(&mut self, list: &Uid) {
+        let children: Vec<Uid> = self.jobs.children.get(list).into_iter().flatten().cloned().collect();
+        for uid in children {
+            let Some(job) = self.jobs.all.get_mut(&uid) else { continue };
+            let image = job.image.clone();
+            if std::mem::replace(&mut job.is_abandoned, true) {
+                continue;
+            }
+            self.jobs.unlist(image, &uid);
+            self.dismiss(&uid);
+            self.claim_sources(&uid);
+            // A child that is over has entries, too.
+            self.jobs.left.insert(uid.clone());
+            self.agenda.mark(Target::Job(uid));
+        }
     }
 
     fn forget_child(&mut self, list: &Uid, child: &Uid) {

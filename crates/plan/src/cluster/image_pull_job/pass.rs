@@ -40,8 +40,9 @@ impl Kernel {
     }
 
     pub(in crate::cluster) fn job_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
-        let Some(job) = self.jobs.all.get(uid) else { return };
+        let Some(job) = self.jobs.all.get_mut(uid) else { return };
         self.passes.jobs += 1;
+        job.begun_at.get_or_insert(now);
         if !job.is_active() {
             return self.closing_pass(uid, now, commands);
         }
@@ -193,6 +194,8 @@ fn observe(job: &Job, hold: Option<Hold>, now: Timestamp) -> Observed<'_> {
         unknown_nodes: job.unknown_nodes.clone().unwrap_or_default(),
         missing_secrets: job.missing_secrets.clone(),
         written_at: job.written_at,
+        begun_at: job.begun_at.unwrap_or(now),
+        is_child: job.list_uid().is_some(),
         now,
     }
 }

@@ -44,6 +44,10 @@ pub struct Job {
     pub attempts: Attempts,
     /// When its status was last written.
     pub written_at: Option<Timestamp>,
+    /// When it was first looked at.
+    pub begun_at: Option<Timestamp>,
+    /// Whether the list that made it is gone, so that the garbage collector is about to take it.
+    pub is_abandoned: bool,
 }
 
 impl Job {
@@ -64,6 +68,8 @@ impl Job {
             unknown_nodes: None,
             attempts: Attempts::default(),
             written_at: None,
+            begun_at: None,
+            is_abandoned: false,
         }
     }
 
@@ -75,6 +81,8 @@ impl Job {
             self.selection = selection(&object);
             self.unknown_nodes = None;
         }
+        // Whoever took the owner off wants the job to live on.
+        self.is_abandoned &= owner_list(&object).is_some();
         self.object = object;
         has_changed
     }
@@ -84,9 +92,9 @@ impl Job {
         self.object.metadata.deletion_timestamp.is_some()
     }
 
-    /// Whether it is at work: neither over nor being deleted.
+    /// Whether it is at work: neither over nor on its way out.
     pub fn is_active(&self) -> bool {
-        !self.is_terminating() && !is_finished(&self.object)
+        !self.is_terminating() && !self.is_abandoned && !is_finished(&self.object)
     }
 
     /// The Secrets of its namespace that it names, each once.
@@ -117,9 +125,7 @@ impl Job {
 
     /// The UID of the ImageListPullJob that made it.
     pub fn list_uid(&self) -> Option<&str> {
-        let owners = self.object.metadata.owner_references.as_deref().unwrap_or_default();
-        let list = owners.iter().find(|owner| owner.kind == IMAGE_LIST_PULL_JOB);
-        list.map(|owner| owner.uid.as_str())
+        owner_list(&self.object)
     }
 
     /// Whether it names a Secret that its pulls cannot use, be it that nobody has looked yet.
@@ -148,6 +154,12 @@ impl Entry for Job {
     fn version(&self) -> &str {
         version(&self.object.metadata)
     }
+}
+
+fn owner_list(object: &ImagePullJob) -> Option<&str> {
+    let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
+    let list = owners.iter().find(|owner| owner.kind == IMAGE_LIST_PULL_JOB);
+    list.map(|owner| owner.uid.as_str())
 }
 
 fn image(object: &ImagePullJob) -> Option<ImageKey> {

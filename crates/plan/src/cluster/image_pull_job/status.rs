@@ -15,9 +15,9 @@ use crate::demand::selection::parallelism;
 use crate::object::NodeName;
 use crate::time::stamp;
 
-/// So many names of failed nodes are listed; the count has all (kruise W43).
+/// At most this many names of failed nodes are listed; the count has all (kruise W43).
 pub const MOST_FAILED_NODES: usize = 500;
-/// So many names that no node has are listed.
+/// At most this many names that no node has are listed.
 pub const MOST_UNKNOWN_NAMES: usize = 10;
 
 /// The status at this time.
@@ -48,7 +48,7 @@ pub fn status(observed: &Observed, roll: &Roll, is_late: bool) -> ImagePullJobSt
     }
     forget_what_no_longer_applies(&mut conditions, observed);
     ImagePullJobStatus {
-        start_time: old.start_time.or(Some(Time(stamp(observed.now)))),
+        start_time: old.start_time.or(Some(Time(stamp(observed.begun_at)))),
         completion_time: (outcome != Outcome::Running).then(|| Time(stamp(observed.now))),
         desired: number(counts.desired),
         active: number(active),

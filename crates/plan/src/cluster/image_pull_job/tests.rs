@@ -44,6 +44,8 @@ fn observed(job: &ImagePullJob, now: i64) -> Observed<'_> {
         unknown_nodes: UnknownNodes::default(),
         missing_secrets: Vec::new(),
         written_at: None,
+        begun_at: at(now),
+        is_child: false,
         now: at(now),
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::command::{Command, Verb, Write};
 use crate::cluster::{Input, Kind};
+use crate::object::ObjectKey;
 use crate::support::build::{at, entry, job, job_key, labelled, node, node_image, unready};
 use crate::support::world::{Fate, World, is_job_status, written_node};
 
@@ -17,6 +18,7 @@ mod cost;
 mod credentials;
 mod fan_out;
 mod hand;
+mod lists;
 mod losses;
 mod measuring;
 mod rolling;

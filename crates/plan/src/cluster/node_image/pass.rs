@@ -106,7 +106,7 @@ struct World<'a> {
 
 impl Jobs for World<'_> {
     fn job(&self, uid: &str) -> Option<Job<'_>> {
-        let job = self.jobs.get(uid)?;
+        let job = self.jobs.get(uid).filter(|job| !job.is_abandoned)?;
         Some(Job {
             reference: job.reference(),
             spec: &job.object.spec,

@@ -134,10 +134,8 @@ fn a_deadline_wakes_its_job() {
 #[test]
 fn a_job_starts_when_it_is_first_looked_at() {
     let job = job(&json!({"completionPolicy": {"activeDeadlineSeconds": 300}}));
-    let report = report(
-        &Observed { now: "2023-11-14T22:13:27.9Z".parse().unwrap(), ..observed(&job, 0) },
-        &roll([member(PULLING)]),
-    );
+    let now = "2023-11-14T22:13:27.9Z".parse().unwrap();
+    let report = report(&Observed { now, begun_at: now, ..observed(&job, 0) }, &roll([member(PULLING)]));
     assert_eq!(report.status.unwrap().start_time, Some(Time(at(7))));
 }
 

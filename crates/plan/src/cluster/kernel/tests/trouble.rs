@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::cluster::command::{Outcome, Target, Ticket};
-use crate::object::ObjectKey;
 
 /// Whether a command writes the NodeImage of a node.
 fn is_about(command: &Command, name: &str) -> bool {
