@@ -124,12 +124,6 @@ pub mod event {
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
     /// A BroadcastJob failed because one of its pods did.
     pub const FAILED_POD_FOUND: &str = "failed pod is found";
-    /// The API server does not take a pod of a BroadcastJob.
-    pub const POD_REFUSED: &str = "PodRefused";
-    /// The scheduler finds no place for a pod of a BroadcastJob.
-    pub const POD_UNSCHEDULABLE: &str = "PodUnschedulable";
-    /// A BroadcastJob has no node that its pods fit.
-    pub const NO_NODE_FITS: &str = "NoNodeFits";
     /// A BroadcastJob is complete.
     pub const JOB_COMPLETE: &str = "JobComplete";
     /// A BroadcastJob has more pods than its parallelism allows.
@@ -148,12 +142,6 @@ pub mod event {
     pub const RUN_DELETED: &str = "RunDeleted";
     /// The API server does not take a run of an AdvancedCronJob.
     pub const RUN_REFUSED: &str = "RunRefused";
-    /// The schedule of an AdvancedCronJob cannot be read.
-    pub const NOT_A_SCHEDULE: &str = "NotASchedule";
-    /// There is no time zone of the name that an AdvancedCronJob gives.
-    pub const UNKNOWN_TIME_ZONE: &str = "UnknownTimeZone";
-    /// The schedule of an AdvancedCronJob has no time within years.
-    pub const NEVER_DUE: &str = "NeverDue";
 }
 
 /// Texts in statuses that clients compare to the letter.

@@ -6,6 +6,10 @@ use prewarm_api::condition::Condition;
 
 use crate::time::stamp;
 
+mod reason;
+
+pub use reason::Reason;
+
 /// Longer messages are cut. A schema allows more, but nobody reads it.
 pub const LONGEST_MESSAGE: usize = 4096;
 /// What a cut message ends with.
@@ -47,7 +51,7 @@ pub struct Finding {
     /// Whether it holds.
     pub status: ConditionStatus,
     /// Why, in one word.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// Why, in a sentence.
     pub message: String,
 }
@@ -72,7 +76,7 @@ pub fn set_condition(
         status: finding.status.as_str().to_owned(),
         observed_generation: generation,
         last_transition_time: since,
-        reason: finding.reason.to_owned(),
+        reason: finding.reason.as_str().to_owned(),
         message: shorten(finding.message),
     };
     match present {
@@ -98,7 +102,7 @@ mod tests {
     }
 
     fn finding(status: ConditionStatus, message: &str) -> Finding {
-        Finding { type_: "Complete", status, reason: "Tested", message: message.to_owned() }
+        Finding { type_: "Complete", status, reason: Reason::Finished, message: message.to_owned() }
     }
 
     #[test]
@@ -110,7 +114,7 @@ mod tests {
             status: "True".to_owned(),
             observed_generation: Some(3),
             last_transition_time: Time(Timestamp::from_second(10).unwrap()),
-            reason: "Tested".to_owned(),
+            reason: "Finished".to_owned(),
             message: "done".to_owned(),
         };
         assert_eq!(conditions, [expected]);

@@ -283,7 +283,9 @@ impl<'a> Draft<'a> {
                 let finding = hindrance.finding();
                 let known = hindrance::condition(self.observed.cron);
                 let message = shorten(finding.message.clone());
-                if known.is_none_or(|known| known.reason != finding.reason || known.message != message) {
+                if known
+                    .is_none_or(|known| known.reason != finding.reason.as_str() || known.message != message)
+                {
                     self.notices.extend(hindrance.notice());
                 }
                 self.find(finding);

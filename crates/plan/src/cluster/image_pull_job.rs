@@ -22,6 +22,7 @@ mod observe;
 mod pass;
 pub mod pod;
 pub mod queue;
+pub mod reason;
 pub(super) mod record;
 pub mod roll;
 mod settle;

@@ -9,7 +9,7 @@ use super::image_pull_job::record::Job;
 use super::node_image::node::{Facts, Node};
 use super::node_image::record::TagRecord;
 use crate::cluster::advanced_cron_job::child::{State, by_completion};
-use crate::cluster::image_pull_job::explain::told_hold;
+use crate::cluster::image_pull_job::explain::reported_hold;
 use crate::cluster::image_pull_job::{Hold, roll};
 use crate::demand::selection::parallelism;
 use crate::time::after;
@@ -253,7 +253,7 @@ impl JobNodes {
         self.active += counts.active;
         self.succeeded += counts.succeeded;
         self.failed += counts.failed;
-        let waiting = match told_hold(&job.object) {
+        let waiting = match reported_hold(&job.object) {
             Some(Hold::Image) => &mut self.image,
             Some(Hold::Secrets(_)) => &mut self.secrets,
             Some(Hold::Siblings) => &mut self.siblings,

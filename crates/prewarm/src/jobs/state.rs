@@ -1,7 +1,7 @@
 //! A job in one word.
 
 use prewarm_api::kruise::{CompletionType, ImagePullJob};
-use prewarm_plan::cluster::image_pull_job::explain::told_hold;
+use prewarm_plan::cluster::image_pull_job::explain::reported_hold;
 use prewarm_plan::demand::selection::parallelism;
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ fn part_state(job: &ImagePullJob) -> State {
     match status.completion_time {
         Some(_) if status.failed > 0 => State::Failed,
         Some(_) => State::Done,
-        None if told_hold(job).is_some() => State::Waiting,
+        None if reported_hold(job).is_some() => State::Waiting,
         None if is_done && job.spec.completion_policy.type_ == CompletionType::Never => State::Settled,
         None if parallelism(job.spec.parallelism.as_ref()) == 0 && status.active == 0 => State::Paused,
         None => State::Running,

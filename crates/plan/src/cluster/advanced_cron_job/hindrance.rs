@@ -1,4 +1,4 @@
-//! What keeps runs from starting. It is told in a condition, and the condition is what later says why runs were skipped:
+//! What keeps runs from starting. A condition says so, and the condition is what later says why runs were skipped:
 //! whoever leads by then may be another process.
 
 use prewarm_api::condition::Condition;
@@ -8,11 +8,7 @@ use prewarm_api::names::event::{RUN_REFUSED, RUNS_SKIPPED};
 
 use super::timetable::Trouble;
 use crate::cluster::command::Notice;
-use crate::condition::{ConditionStatus, Finding};
-
-const PAUSED: &str = "Paused";
-const FORBIDDEN: &str = "Forbidden";
-const REFUSED: &str = "Refused";
+use crate::condition::{ConditionStatus, Finding, Reason};
 
 /// What keeps runs from starting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,20 +28,22 @@ impl Hindrance {
     pub fn finding(&self) -> Finding {
         let (reason, message) = match self {
             Self::Schedule(trouble) => (trouble.reason, trouble.message.clone()),
-            Self::Paused => (PAUSED, "spec.paused is true; set it to false to go on".to_owned()),
+            Self::Paused => (Reason::Paused, "spec.paused is true; set it to false to go on".to_owned()),
             Self::Forbidden(name) => (
-                FORBIDDEN,
+                Reason::Forbidden,
                 format!("a run is due and waits until {name} has ended: concurrencyPolicy is Forbid"),
             ),
-            Self::Refused(words) => (REFUSED, words.clone()),
+            Self::Refused(words) => (Reason::Refused, words.clone()),
         };
         Finding { type_: SCHEDULING, status: ConditionStatus::False, reason, message }
     }
 
-    /// What people hear when it begins. Nobody has to be told of what they asked for.
+    /// The event when it begins. What people asked for is no news to them.
     pub fn notice(&self) -> Option<Notice> {
         let (reason, note) = match self {
-            Self::Schedule(trouble) => (trouble.reason, format!("no run will start: {}", trouble.message)),
+            Self::Schedule(trouble) => {
+                (trouble.reason.as_str(), format!("no run will start: {}", trouble.message))
+            }
             Self::Refused(words) => (RUN_REFUSED, words.clone()),
             Self::Paused | Self::Forbidden(_) => return None,
         };
@@ -56,16 +54,16 @@ impl Hindrance {
 /// What the condition says while nothing keeps runs from starting.
 pub(super) fn none() -> Finding {
     let message = "runs start when they are due".to_owned();
-    Finding { type_: SCHEDULING, status: ConditionStatus::True, reason: "OnSchedule", message }
+    Finding { type_: SCHEDULING, status: ConditionStatus::True, reason: Reason::OnSchedule, message }
 }
 
-/// What has kept runs from starting so far, as the status tells.
+/// What has kept runs from starting so far, as the status says.
 pub fn told(cron: &AdvancedCronJob) -> Option<SkipReason> {
     let condition = condition(cron)?;
-    match condition.reason.as_str() {
-        PAUSED => Some(SkipReason::Paused),
-        FORBIDDEN => Some(SkipReason::Forbidden),
-        REFUSED => Some(SkipReason::Refused),
+    match Reason::read(&condition.reason)? {
+        Reason::Paused => Some(SkipReason::Paused),
+        Reason::Forbidden => Some(SkipReason::Forbidden),
+        Reason::Refused => Some(SkipReason::Refused),
         _ => None,
     }
 }
@@ -76,7 +74,7 @@ pub fn condition(cron: &AdvancedCronJob) -> Option<&Condition> {
     conditions.find(|condition| condition.type_ == SCHEDULING)
 }
 
-/// What people hear of runs that were skipped.
+/// The event about runs that were skipped.
 pub(super) fn skipped(runs: &super::due::Skipped, deadline: Option<i64>) -> Notice {
     let why = match runs.reason {
         SkipReason::Paused => "the cron job was paused".to_owned(),

@@ -12,7 +12,7 @@ use prewarm_api::reference_object::ObjectReference;
 use super::Observed;
 use super::child::{Child, Failure, State};
 use crate::cluster::command::Notice;
-use crate::condition::{ConditionStatus, Finding};
+use crate::condition::{ConditionStatus, Finding, Reason};
 use crate::object::Uid;
 
 /// So many failed images are named.
@@ -79,17 +79,18 @@ impl End<'_> {
         let (status, reason, message) = match self {
             Self::Replaced(reference) => (
                 ConditionStatus::False,
-                "Replaced",
+                Reason::Replaced,
                 format!("{} was replaced by the next run", name(reference)),
             ),
-            Self::Deleted(reference) => (ConditionStatus::False, "Deleted", deleted(reference)),
+            Self::Deleted(reference) => (ConditionStatus::False, Reason::Deleted, deleted(reference)),
             Self::Ended(child) => match &child.state {
                 State::Failed(failure) => {
-                    let reason = if failure.images.is_empty() { "Failed" } else { "ImagesFailed" };
+                    let reason =
+                        if failure.images.is_empty() { Reason::Failed } else { Reason::ImagesFailed };
                     (ConditionStatus::False, reason, format!("{}: {}", child.name, words(failure)))
                 }
                 State::Active | State::Complete => {
-                    (ConditionStatus::True, "Complete", format!("{} is complete", child.name))
+                    (ConditionStatus::True, Reason::Complete, format!("{} is complete", child.name))
                 }
             },
         };

@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 use prewarm_api::kruise::AdvancedCronJobSpec;
-use prewarm_api::names::event::{NEVER_DUE, NOT_A_SCHEDULE, UNKNOWN_TIME_ZONE};
 
+use crate::condition::Reason;
 use crate::schedule::{Schedule, Zone};
 
 /// Why no run is ever due. What only the parser can refuse is found here: the API server takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// In one word, for the condition and the event.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// In a sentence.
     pub message: String,
 }
@@ -20,12 +20,12 @@ pub fn read(spec: &AdvancedCronJobSpec) -> Result<Schedule, Trouble> {
     let zone = match spec.time_zone.as_deref() {
         None => Zone::utc(),
         Some(name) => Zone::find(name).ok_or_else(|| Trouble {
-            reason: UNKNOWN_TIME_ZONE,
+            reason: Reason::UnknownTimeZone,
             message: format!("there is no time zone {name:?}; write one such as Europe/Berlin or UTC"),
         })?,
     };
     Schedule::read(&spec.schedule, zone).map_err(|fault| Trouble {
-        reason: NOT_A_SCHEDULE,
+        reason: Reason::NotASchedule,
         message: format!(
             "{:?} at character {}: {}",
             spec.schedule,
@@ -43,7 +43,7 @@ fn place(line: &str, byte: usize) -> usize {
 /// The next time after this one, or why there is none.
 pub fn next(schedule: &Schedule, line: &str, after: Timestamp) -> Result<Timestamp, Trouble> {
     schedule.next(after).ok_or_else(|| Trouble {
-        reason: NEVER_DUE,
+        reason: Reason::NeverDue,
         message: format!("{line:?} has no time within the next five years; check day and month"),
     })
 }
@@ -62,7 +62,7 @@ mod tests {
 
     fn trouble(fields: &Value) -> (&'static str, String) {
         let Trouble { reason, message } = read(&spec(fields)).unwrap_err();
-        (reason, message)
+        (reason.as_str(), message)
     }
 
     /// kruise R91, T100: without a zone it is UTC, whatever the machine thinks.
@@ -95,6 +95,6 @@ mod tests {
     fn a_schedule_that_never_comes_is_told() {
         let spec = spec(&json!({"schedule": "0 0 31 2 *"}));
         let told = next(&read(&spec).unwrap(), &spec.schedule, Timestamp::UNIX_EPOCH).unwrap_err();
-        assert_eq!(told.reason, "NeverDue");
+        assert_eq!(told.reason, Reason::NeverDue);
     }
 }

@@ -3,15 +3,15 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{BroadcastJobCondition, BroadcastJobPhase, BroadcastJobStatus, FailurePolicyType};
 use prewarm_api::names::condition::{COMPLETE, FAILED, NODES_FOUND, PODS_CREATED, PODS_SCHEDULED};
-use prewarm_api::names::event::{CONTINUE, JOB_COMPLETE, NO_NODE_FITS, POD_REFUSED, POD_UNSCHEDULABLE};
+use prewarm_api::names::event::{CONTINUE, JOB_COMPLETE};
 
 use super::roll::{Roll, Tally};
 use super::{Failure, Observed, acknowledged};
 use crate::cluster::command::Notice;
-use crate::condition::{ConditionStatus, shorten};
+use crate::condition::{ConditionStatus, Reason, shorten};
 use crate::time::stamp;
 
-/// So many reasons why nodes do not fit are named.
+/// At most this many reasons why nodes do not fit are named.
 const MOST_REASONS: usize = 5;
 
 /// The status with these numbers.
@@ -48,11 +48,11 @@ pub fn running(observed: &Observed<'_>, roll: &Roll) -> (BroadcastJobStatus, Vec
     }
     status.phase = Some(BroadcastJobPhase::Running);
     let hindrances = [
-        (NODES_FOUND, NO_NODE_FITS, no_node(roll)),
-        (PODS_CREATED, POD_REFUSED, observed.refusal.map(str::to_owned)),
-        (PODS_SCHEDULED, POD_UNSCHEDULABLE, no_place(roll)),
+        (NODES_FOUND, Reason::NodesFound, Reason::NoNodeFits, no_node(roll)),
+        (PODS_CREATED, Reason::PodsCreated, Reason::PodRefused, observed.refusal.map(str::to_owned)),
+        (PODS_SCHEDULED, Reason::PodsScheduled, Reason::PodUnschedulable, no_place(roll)),
     ];
-    for (type_, reason, trouble) in hindrances {
+    for (type_, well, reason, trouble) in hindrances {
         let is_known =
             trouble.is_some() && condition(&status, type_) == Some(ConditionStatus::False.as_str());
         let mentioned = condition(&status, type_).is_some();
@@ -60,12 +60,12 @@ pub fn running(observed: &Observed<'_>, roll: &Roll) -> (BroadcastJobStatus, Vec
             Some(note) => {
                 set(&mut status, observed, (type_, ConditionStatus::False, reason), note.clone());
                 if !is_known {
-                    notices.push(Notice::warning(reason, note));
+                    notices.push(Notice::warning(reason.as_str(), note));
                 }
             }
             // A job that never had the trouble need not speak of it.
             None if mentioned => {
-                set(&mut status, observed, (type_, ConditionStatus::True, type_), String::new());
+                set(&mut status, observed, (type_, ConditionStatus::True, well), String::new());
             }
             None => {}
         }
@@ -78,7 +78,7 @@ pub fn complete(observed: &Observed<'_>, tally: Tally) -> (BroadcastJobStatus, V
     let note = format!("job completed: {}", ended(tally.succeeded, tally.failed));
     let mut status =
         BroadcastJobStatus { phase: Some(BroadcastJobPhase::Completed), ..counted(observed, tally) };
-    end(&mut status, observed, COMPLETE, note.clone());
+    end(&mut status, observed, false, note.clone());
     (status, vec![Notice::normal(JOB_COMPLETE, note)])
 }
 
@@ -92,13 +92,14 @@ pub fn failed(observed: &Observed<'_>, tally: Tally, failure: &Failure) -> (Broa
         ..counted(observed, tally)
     };
     let note = format!("{}: {}", failure.message, ended(tally.succeeded, all));
-    end(&mut status, observed, FAILED, note.clone());
+    end(&mut status, observed, true, note.clone());
     (status, vec![Notice::warning(failure.event, note)])
 }
 
-fn end(status: &mut BroadcastJobStatus, observed: &Observed<'_>, type_: &'static str, message: String) {
+fn end(status: &mut BroadcastJobStatus, observed: &Observed<'_>, is_failed: bool, message: String) {
+    let (type_, reason) = if is_failed { (FAILED, Reason::Failed) } else { (COMPLETE, Reason::Complete) };
     status.completion_time = Some(Time(stamp(observed.now)));
-    set(status, observed, (type_, ConditionStatus::True, type_), message);
+    set(status, observed, (type_, ConditionStatus::True, reason), message);
 }
 
 fn ended(succeeded: usize, failed: usize) -> String {
@@ -139,7 +140,7 @@ fn condition<'a>(status: &'a BroadcastJobStatus, type_: &str) -> Option<&'a str>
 fn set(
     status: &mut BroadcastJobStatus,
     observed: &Observed<'_>,
-    (type_, holds, reason): (&'static str, ConditionStatus, &'static str),
+    (type_, holds, reason): (&'static str, ConditionStatus, Reason),
     message: String,
 ) {
     let conditions = status.conditions.get_or_insert_default();
@@ -153,7 +154,7 @@ fn set(
         status: holds.as_str().to_owned(),
         last_probe_time: since.clone(),
         last_transition_time: since,
-        reason: Some(reason.to_owned()),
+        reason: Some(reason.as_str().to_owned()),
         message: (!message.is_empty()).then(|| shorten(message)),
     };
     match present {

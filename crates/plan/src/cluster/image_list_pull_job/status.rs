@@ -12,7 +12,7 @@ use prewarm_api::kruise::{
 use prewarm_api::names::condition::{CHILDREN_CREATED, COMPLETE, FAILED, PROGRESSING};
 
 use super::Kept;
-use crate::condition::{ConditionStatus, Finding, set_condition};
+use crate::condition::{ConditionStatus, Finding, Reason, set_condition};
 use crate::demand::selection::parallelism;
 use crate::time::stamp;
 
@@ -120,7 +120,7 @@ fn findings(list: &ImageListPullJob, tally: &Tally<'_>) -> Vec<Finding> {
         } else {
             (FAILED, format!("{failed} of {of} images are not on every node; see failedImageStatuses"))
         };
-        findings.push(Finding { type_, status: ConditionStatus::True, reason: "Finished", message });
+        findings.push(Finding { type_, status: ConditionStatus::True, reason: Reason::Finished, message });
     }
     findings
 }
@@ -128,15 +128,15 @@ fn findings(list: &ImageListPullJob, tally: &Tally<'_>) -> Vec<Finding> {
 fn progressing(list: &ImageListPullJob, tally: &Tally<'_>) -> Finding {
     let is_paused = parallelism(list.spec.parallelism.as_ref()) == 0;
     let (holds, reason, message) = if tally.is_finished {
-        (false, "Finished", "every image has ended")
+        (false, Reason::Finished, "every image has ended")
     } else if tally.completed == tally.desired {
-        (true, "Watching", "every image has ended; nodes that join are warmed too")
+        (true, Reason::Watching, "every image has ended; nodes that join are warmed too")
     } else if is_paused {
-        (false, "Paused", "parallelism is 0; raise it to go on")
+        (false, Reason::Paused, "parallelism is 0; raise it to go on")
     } else if tally.completed + tally.refused.len() == tally.desired {
-        (false, "Refused", "what is left cannot begin; see the condition ChildrenCreated")
+        (false, Reason::Refused, "what is left cannot begin; see the condition ChildrenCreated")
     } else {
-        (true, "Pulling", "images are being pulled")
+        (true, Reason::Pulling, "images are being pulled")
     };
     Finding { type_: PROGRESSING, status: holds.into(), reason, message: message.to_owned() }
 }
@@ -144,9 +144,9 @@ fn progressing(list: &ImageListPullJob, tally: &Tally<'_>) -> Finding {
 /// Whether every image has its child, and if the API server takes none, in its words (kruise R80, W11).
 fn children_created(tally: &Tally<'_>) -> Finding {
     let (reason, message) = match (tally.missing, tally.refused.len()) {
-        (0, _) => ("AllCreated", "every image has its ImagePullJob".to_owned()),
-        (_, 0) => ("Creating", "ImagePullJobs are being made".to_owned()),
-        (_, _) => ("Refused", refusal(tally)),
+        (0, _) => (Reason::AllCreated, "every image has its ImagePullJob".to_owned()),
+        (_, 0) => (Reason::Creating, "ImagePullJobs are being made".to_owned()),
+        (_, _) => (Reason::Refused, refusal(tally)),
     };
     let status = (tally.missing == 0).into();
     Finding { type_: CHILDREN_CREATED, status, reason, message }

@@ -9,6 +9,7 @@ use prewarm_api::names::condition::PROGRESSING;
 use super::Hold;
 use super::roll::Roll;
 use super::standing::{Need, Stage, Standing};
+use crate::condition::Reason;
 use crate::demand::selection::parallelism;
 use crate::object::NodeName;
 
@@ -90,13 +91,13 @@ fn why(standing: &Standing, wait: impl FnOnce() -> Wait) -> Why {
 }
 
 /// What keeps a job from granting, as far as its status tells. Only the controller has seen its Secrets.
-pub fn told_hold(job: &ImagePullJob) -> Option<Hold> {
+pub fn reported_hold(job: &ImagePullJob) -> Option<Hold> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     let progressing = conditions.iter().find(|condition| condition.type_ == PROGRESSING)?;
-    match progressing.reason.as_str() {
-        "InvalidImage" => Some(Hold::Image),
-        "WaitingForSecrets" => Some(Hold::Secrets(progressing.message.clone())),
-        "WaitingForSiblings" => Some(Hold::Siblings),
+    match Reason::read(&progressing.reason)? {
+        Reason::InvalidImage => Some(Hold::Image),
+        Reason::WaitingForSecrets => Some(Hold::Secrets(progressing.message.clone())),
+        Reason::WaitingForSiblings => Some(Hold::Siblings),
         _ => None,
     }
 }
@@ -123,7 +124,7 @@ mod tests {
         for (name, standing) in standings {
             roll.put(&(*name).into(), Some(standing.clone()));
         }
-        let hold = told_hold(job);
+        let hold = reported_hold(job);
         explain(job, hold.as_ref(), &mut roll, Timestamp::UNIX_EPOCH).into_values().collect()
     }
 
@@ -164,7 +165,7 @@ mod tests {
         let finding = Finding {
             type_: PROGRESSING,
             status: ConditionStatus::False,
-            reason: "WaitingForSecrets",
+            reason: Reason::WaitingForSecrets,
             message: "Secret shop/pull is being copied for the agents".to_owned(),
         };
         let held = Wait::Held(Hold::Secrets(finding.message.clone()));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
-use super::explain::{Why, explain, told_hold};
+use super::explain::{Why, explain, reported_hold};
 use super::pod::Pods;
 use super::record::Job;
 use crate::cluster::Kernel;
@@ -71,7 +71,7 @@ impl Kernel {
     ) -> Option<BTreeMap<NodeName, Why>> {
         let job = self.jobs.all.named(key)?;
         let mut roll = job.roll.clone()?;
-        Some(explain(&job.object, told_hold(&job.object).as_ref(), &mut roll, now))
+        Some(explain(&job.object, reported_hold(&job.object).as_ref(), &mut roll, now))
     }
 }
 

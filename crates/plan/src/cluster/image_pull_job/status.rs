@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::condition::Condition;
 use prewarm_api::kruise::{CompletionType, ImagePullJobStatus};
-use prewarm_api::names::condition::{COMPLETE, FAILED, NODES_FOUND, PROGRESSING, SECRETS_READY};
+use prewarm_api::names::condition::{NODES_FOUND, SECRETS_READY};
 use prewarm_api::names::message::{JOB_COMPLETED, JOB_DEADLINE, JOB_NO_PROGRESS};
 
+use super::reason::{End, Progress, SecretsReady};
 use super::roll::{Counts, Roll};
-use super::{Hold, Observed, UnknownNodes};
-use crate::condition::{ConditionStatus, Finding, set_condition};
+use super::{Hold, Observed};
+use crate::condition::{Finding, set_condition};
 use crate::demand::selection::parallelism;
 use crate::object::NodeName;
 use crate::time::stamp;
@@ -89,108 +90,39 @@ fn findings(
     outcome: Outcome,
     failed: usize,
 ) -> Vec<Finding> {
-    let mut findings = vec![progressing(observed, roll, counts, outcome)];
+    let mut findings = vec![progress(observed, roll, counts, outcome).finding()];
     if outcome != Outcome::Running {
-        let reason = if outcome == Outcome::Late { "DeadlineExceeded" } else { "Finished" };
-        let of = counts.desired;
-        let (type_, message) = if failed == 0 && outcome == Outcome::Done {
-            (COMPLETE, format!("the image is on all {of} nodes"))
-        } else {
-            (
-                FAILED,
-                format!(
-                    "{failed} of {of} nodes do not have the image; failedNodes names the first {MOST_FAILED_NODES}"
-                ),
-            )
-        };
-        findings.push(Finding { type_, status: ConditionStatus::True, reason, message });
+        let end = End { is_late: outcome == Outcome::Late, desired: counts.desired, failed };
+        findings.push(end.finding());
     }
     if observed.job.spec.selector.as_ref().is_some_and(|selector| selector.names.is_some()) {
-        findings.push(nodes_found(&observed.unknown_nodes));
+        findings.push(observed.unknown_nodes.finding());
     }
     if observed.job.spec.pull_secrets.as_ref().is_some_and(|secrets| !secrets.is_empty()) {
-        findings.push(secrets_ready(observed));
+        findings.push(secrets_ready(observed).finding());
     }
     findings
 }
 
-fn progressing(observed: &Observed, roll: &Roll, counts: &Counts, outcome: Outcome) -> Finding {
-    let waiting = roll.waiting().len();
+fn progress<'a>(observed: &'a Observed, roll: &Roll, counts: &Counts, outcome: Outcome) -> Progress<'a> {
     let is_paused = parallelism(observed.job.spec.parallelism.as_ref()) == 0;
-    let (holds, reason, message) = match (outcome, &observed.hold) {
-        (Outcome::Done, _) => (false, "Finished", "every node has ended".to_owned()),
-        (Outcome::Late, _) => {
-            (false, "DeadlineExceeded", "the job took longer than activeDeadlineSeconds".to_owned())
-        }
-        (Outcome::Running, Some(Hold::Image)) => (
-            false,
-            "InvalidImage",
-            format!("{:?} is no image reference; correct spec.image", observed.job.spec.image),
-        ),
-        (Outcome::Running, Some(Hold::Secrets(why))) => (false, "WaitingForSecrets", why.clone()),
-        (Outcome::Running, Some(Hold::Siblings)) => {
-            (true, "WaitingForSiblings", "the other jobs of the list are being made".to_owned())
-        }
-        (Outcome::Running, None) if is_paused && waiting > 0 => {
-            (false, "Paused", "parallelism is 0; raise it to go on".to_owned())
-        }
-        (Outcome::Running, None) if counts.desired == 0 => {
-            (true, "NoNodes", "no node matches the selector yet".to_owned())
-        }
-        (Outcome::Running, None) if counts.succeeded + counts.failed == counts.desired => {
-            (true, "Watching", "every node has ended; nodes that join are warmed too".to_owned())
-        }
-        (Outcome::Running, None) => (true, "Pulling", "nodes are pulling".to_owned()),
-    };
-    Finding { type_: PROGRESSING, status: holds.into(), reason, message }
-}
-
-fn nodes_found(unknown: &UnknownNodes) -> Finding {
-    let UnknownNodes { absent, agentless } = unknown;
-    let (reason, message) = match (absent.is_empty(), agentless.is_empty()) {
-        (true, true) => ("AllFound", "every named node exists".to_owned()),
-        (false, true) => ("UnknownNodes", told_absent(absent)),
-        (true, false) => ("NodesWithoutAgent", told_agentless(agentless)),
-        (false, false) => ("UnknownNodes", format!("{}; {}", told_absent(absent), told_agentless(agentless))),
-    };
-    Finding { type_: NODES_FOUND, status: (reason == "AllFound").into(), reason, message }
-}
-
-fn told_absent(names: &[String]) -> String {
-    format!("no NodeImage has these names: {}; they do not count until their node is ready", listed(names))
-}
-
-fn told_agentless(names: &[String]) -> String {
-    format!("no agent runs on these nodes, by their labels: {}; they do not count", listed(names))
-}
-
-fn listed(names: &[String]) -> String {
-    let some = names.iter().take(MOST_UNKNOWN_NAMES).cloned().collect::<Vec<_>>().join(", ");
-    let more = names.len().saturating_sub(MOST_UNKNOWN_NAMES);
-    if more > 0 { format!("{some} and {more} more") } else { some }
-}
-
-fn secrets_ready(observed: &Observed) -> Finding {
-    let type_ = SECRETS_READY;
-    let missing = &observed.missing_secrets;
-    if let Some(Hold::Secrets(why)) = &observed.hold {
-        return Finding {
-            type_,
-            status: ConditionStatus::False,
-            reason: "WaitingForSecrets",
-            message: why.clone(),
-        };
+    match (outcome, &observed.hold) {
+        (Outcome::Done, _) => Progress::Finished,
+        (Outcome::Late, _) => Progress::Late,
+        (Outcome::Running, Some(hold)) => Progress::Held(hold, &observed.job.spec.image),
+        (Outcome::Running, None) if is_paused && !roll.waiting().is_empty() => Progress::Paused,
+        (Outcome::Running, None) if counts.desired == 0 => Progress::NoNodes,
+        (Outcome::Running, None) if counts.succeeded + counts.failed == counts.desired => Progress::Watching,
+        (Outcome::Running, None) => Progress::Pulling,
     }
-    if missing.is_empty() {
-        let message = "the agents can read every named Secret".to_owned();
-        return Finding { type_, status: ConditionStatus::True, reason: "Copied", message };
+}
+
+fn secrets_ready<'a>(observed: &'a Observed) -> SecretsReady<'a> {
+    match &observed.hold {
+        Some(Hold::Secrets(why)) => SecretsReady::Waiting(why),
+        _ if observed.missing_secrets.is_empty() => SecretsReady::Copied,
+        _ => SecretsReady::Missing(&observed.missing_secrets),
     }
-    let message = format!(
-        "these Secrets do not exist in the job's namespace: {}; the pull goes on without them, and failed nodes are tried \
-         again when they appear",
-        missing.join(", ")
-    );
-    Finding { type_, status: ConditionStatus::False, reason: "SecretMissing", message }
 }
 
 /// A selector or a list of Secrets that was edited away leaves no condition behind.
