@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::{CompletionType, ImagePullJob, ImagePullJobStatus};
+use prewarm_api::kruise::{ImagePullJob, ImagePullJobStatus};
 
 use crate::cluster::node_image::node::Want;
-use crate::demand::selection::parallelism;
+use crate::demand::{Demand, Until};
 use crate::object::NodeName;
 use crate::time::earliest;
 
+pub mod demand;
 pub mod estimate;
 pub mod explain;
 mod jobs;
@@ -64,6 +65,8 @@ pub struct UnknownNodes {
 pub struct Observed<'a> {
     /// The job.
     pub job: &'a ImagePullJob,
+    /// What it wants of nodes.
+    pub demand: &'a Demand,
     /// What keeps it from granting.
     pub hold: Option<Hold>,
     /// Names in its selector that stand for no node that can pull.
@@ -111,7 +114,7 @@ pub fn wants(observed: &Observed, roll: &mut Roll) -> Wants {
         return wants;
     }
     let now = observed.now;
-    let mut slots = parallelism(observed.job.spec.parallelism.as_ref()).saturating_sub(roll.taken(now));
+    let mut slots = observed.demand.at_once.saturating_sub(roll.taken(now));
     for want in [Want::Retry, Want::Renew, Want::Grant] {
         let chosen = match want {
             Want::Retry => roll.to_retry(slots),
@@ -153,11 +156,8 @@ fn is_late(observed: &Observed) -> bool {
 
 /// When the job has to be over (kruise R49).
 fn deadline(observed: &Observed) -> Option<Timestamp> {
-    let policy = &observed.job.spec.completion_policy;
-    if policy.type_ == CompletionType::Never {
-        return None;
-    }
-    let seconds = u64::try_from(policy.active_deadline_seconds?).ok()?;
+    let Until::Done { deadline_seconds, .. } = observed.demand.until else { return None };
+    let seconds = u64::try_from(deadline_seconds?).ok()?;
     let start = observed.job.status.as_ref().and_then(|status| status.start_time.as_ref());
     let start = start.map_or(observed.begun_at, |Time(start)| *start);
     start.checked_add(Duration::from_secs(seconds)).ok()

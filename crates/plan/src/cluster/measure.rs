@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase};
+use prewarm_api::kruise::{FailureClass, PullPhase};
 
 use super::Kernel;
 use super::image_pull_job::record::Job;
@@ -105,7 +105,7 @@ pub(super) fn measure(
 
 /// Since when a node waits for a job, if that can be said.
 fn waits_since(job: &Job, image: &NodeImageRecord) -> Option<Timestamp> {
-    let is_measured = job.object.spec.completion_policy.type_ != CompletionType::Never;
+    let is_measured = !job.demand.is_lasting();
     let Time(made) = job.object.metadata.creation_timestamp.as_ref().filter(|_| is_measured)?;
     Some(image.created_at.map_or(*made, |image| image.max(*made)))
 }

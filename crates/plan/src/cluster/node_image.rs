@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{API_VERSION, CompletionType, ImagePullJobSpec, SecretReference};
-use prewarm_api::reference_object::ObjectReference;
+use prewarm_api::kruise::{API_VERSION, SecretReference};
 use serde_json::{Value, json};
 
 use crate::cluster::{Kind, Target, Ticket, Verb, Write};
+use crate::demand::Demand;
 use crate::object::{NodeName, ObjectKey, Uid};
 use crate::time::earliest;
 
@@ -56,29 +56,27 @@ pub struct Observed<'a> {
     pub name: &'a str,
     /// The node.
     pub node: &'a Node,
-    /// The jobs of the cluster.
-    pub jobs: &'a dyn Jobs,
+    /// The demands of the cluster.
+    pub demands: &'a dyn Demands,
     /// The time.
     pub now: Timestamp,
     /// What is added to the TTL of a job that ends (`--default-ttlseconds-for-always-nodeimage`).
     pub always_ttl: i32,
 }
 
-/// What a NodeImage's entries have to know about jobs and Secrets.
-pub trait Jobs {
-    /// The job with this UID, if it exists.
-    fn job(&self, uid: &str) -> Option<Job<'_>>;
+/// What a NodeImage's entries have to know about demands and Secrets.
+pub trait Demands {
+    /// The demand of the owner with this UID, if it exists.
+    fn demand(&self, uid: &str) -> Option<Wanted<'_>>;
     /// Whether a Secret exists; `None` if that is not known.
     fn has_secret(&self, reference: &SecretReference) -> Option<bool>;
 }
 
-/// A job, as far as its entries go.
-#[derive(Clone, Debug)]
-pub struct Job<'a> {
-    /// How entries name it.
-    pub reference: ObjectReference,
-    /// What it asks.
-    pub spec: &'a ImagePullJobSpec,
+/// A demand, as far as its entries go.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// What is wanted.
+    pub demand: &'a Demand,
     /// Whether it is not over.
     pub is_unfinished: bool,
     /// The Secrets that its pulls use.
@@ -87,10 +85,10 @@ pub struct Job<'a> {
     pub lacks_secret: bool,
 }
 
-impl Job<'_> {
+impl Wanted<'_> {
     /// Whether its results have to stay until it is over (design 8).
     fn holds_results(&self) -> bool {
-        self.is_unfinished && self.spec.completion_policy.type_ == CompletionType::Always
+        self.is_unfinished && !self.demand.is_lasting()
     }
 }
 
@@ -207,7 +205,7 @@ fn is_abandoned(node: &Node, image: &NodeImageRecord) -> bool {
 type Changes = BTreeMap<Arc<str>, Option<ImageRecord>>;
 
 fn changes(observed: &Observed, image: &NodeImageRecord) -> (Changes, Option<Timestamp>) {
-    let mut wanted: BTreeMap<&str, Vec<join::Wanted>> = BTreeMap::new();
+    let mut wanted: BTreeMap<&str, Vec<join::Pending>> = BTreeMap::new();
     for (key, intents) in observed.node.pending() {
         wanted.entry(&key.name).or_default().push((&key.tag, intents));
     }

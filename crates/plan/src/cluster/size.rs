@@ -2,7 +2,7 @@
 //! changed; no decision depends on it.
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, PullPhase};
+use prewarm_api::kruise::{ImageListPullJob, PullPhase};
 
 use super::Kernel;
 use super::image_pull_job::record::Job;
@@ -226,13 +226,9 @@ fn pull_state(job: &Job) -> JobState {
         () if job.is_terminating() => JobState::Terminating,
         () if !job.is_active() && has_failed => JobState::Failed,
         () if !job.is_active() => JobState::Succeeded,
-        () if is_paused(&job.object) => JobState::Paused,
+        () if job.demand.at_once == 0 => JobState::Paused,
         () => JobState::Running,
     }
-}
-
-fn is_paused(job: &ImagePullJob) -> bool {
-    parallelism(job.spec.parallelism.as_ref()) == 0
 }
 
 fn list_state(list: &ImageListPullJob) -> JobState {
@@ -257,7 +253,7 @@ impl JobNodes {
             Some(Hold::Image) => &mut self.image,
             Some(Hold::Secrets(_)) => &mut self.secrets,
             Some(Hold::Siblings) => &mut self.siblings,
-            None if is_paused(&job.object) => &mut self.paused,
+            None if job.demand.at_once == 0 => &mut self.paused,
             None => &mut self.place,
         };
         *waiting += roll.waiting().len();

@@ -2,7 +2,9 @@
 //!
 //! What is random here is drawn by the caller: a number from 0 to 1, without 1.
 
-use prewarm_api::kruise::{CompletionType, ImagePullJobSpec, ImageTagPullPolicy};
+use prewarm_api::kruise::ImageTagPullPolicy;
+
+use super::{Demand, Limits, Until};
 
 /// The entry of a `Never` job lives a day, because its end is what starts the next pull (kruise R56).
 const REFRESH_INTERVAL: i32 = 86_400;
@@ -13,36 +15,30 @@ const SHORTEST_REFRESH_DEADLINE: i64 = 1_800;
 /// The entries of an `Always` job go over five minutes, so that not all nodes are written at once.
 const REMOVAL_SPREAD: i32 = 300;
 
-/// The policy of a tag that is written for a job. `always_ttl` is how many seconds longer than the job itself the
+/// The policy of a tag that is written for a demand. `always_ttl` is how many seconds longer than the job itself the
 /// entry of an `Always` job stays.
-pub fn tag_policy(spec: &ImagePullJobSpec, always_ttl: i32, jitter: f64) -> ImageTagPullPolicy {
-    let timeout_seconds = spec.pull_policy.timeout_seconds;
-    let (ttl_seconds_after_finished, active_deadline_seconds) = match spec.completion_policy.type_ {
-        CompletionType::Never => (
+pub fn tag_policy(demand: &Demand, always_ttl: i32, jitter: f64) -> ImageTagPullPolicy {
+    let Limits { timeout_seconds, backoff_limit } = demand.limits;
+    let (ttl_seconds_after_finished, active_deadline_seconds) = match demand.until {
+        Until::Withdrawn => (
             REFRESH_INTERVAL - REFRESH_SPREAD / 2 + part_of(REFRESH_SPREAD, jitter),
             Some(SHORTEST_REFRESH_DEADLINE.max(timeout_seconds.into())),
         ),
-        CompletionType::Always => (
-            longest_run(spec).saturating_add(always_ttl).saturating_add(part_of(REMOVAL_SPREAD, jitter)),
-            spec.completion_policy.active_deadline_seconds,
-        ),
+        Until::Done { deadline_seconds, ttl_seconds } => {
+            let run = longest_run(demand.limits, deadline_seconds, ttl_seconds);
+            let ttl = run.saturating_add(always_ttl).saturating_add(part_of(REMOVAL_SPREAD, jitter));
+            (ttl, deadline_seconds)
+        }
     };
-    ImageTagPullPolicy {
-        timeout_seconds,
-        backoff_limit: spec.pull_policy.backoff_limit,
-        ttl_seconds_after_finished,
-        active_deadline_seconds,
-    }
+    ImageTagPullPolicy { timeout_seconds, backoff_limit, ttl_seconds_after_finished, active_deadline_seconds }
 }
 
 /// How long an `Always` job may need the result: until it is deleted, else until its deadline, else as long as the
 /// attempts of one node take.
-fn longest_run(spec: &ImagePullJobSpec) -> i32 {
-    let completion = &spec.completion_policy;
-    let until_deadline =
-        || completion.active_deadline_seconds.map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX));
-    let attempts = spec.pull_policy.timeout_seconds.saturating_mul(spec.pull_policy.backoff_limit);
-    completion.ttl_seconds_after_finished.or_else(until_deadline).unwrap_or(attempts)
+fn longest_run(limits: Limits, deadline_seconds: Option<i64>, ttl_seconds: Option<i32>) -> i32 {
+    let until_deadline = || deadline_seconds.map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX));
+    let attempts = limits.timeout_seconds.saturating_mul(limits.backoff_limit);
+    ttl_seconds.or_else(until_deadline).unwrap_or(attempts)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the product lies between 0 and the spread")]

@@ -50,7 +50,8 @@ mod tests {
             "status": status,
         }))
         .unwrap();
-        let times = Times::of(&cron, NOW.parse().unwrap()).map_err(|trouble| trouble.reason.to_owned())?;
+        let times =
+            Times::of(&cron, NOW.parse().unwrap()).map_err(|trouble| trouble.reason.as_str().to_owned())?;
         Ok((times.next.to_string(), times.overdue.map(|due| due.to_string())))
     }
 

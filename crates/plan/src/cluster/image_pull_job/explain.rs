@@ -10,7 +10,7 @@ use super::Hold;
 use super::roll::Roll;
 use super::standing::{Need, Stage, Standing};
 use crate::condition::Reason;
-use crate::demand::selection::parallelism;
+use crate::demand::Demand;
 use crate::object::NodeName;
 
 /// Why a node is where it is.
@@ -59,12 +59,12 @@ pub enum Wait {
 
 /// Why each of the job's nodes is where it is, by name.
 pub fn explain(
-    job: &ImagePullJob,
+    demand: &Demand,
     hold: Option<&Hold>,
     roll: &mut Roll,
     now: Timestamp,
 ) -> BTreeMap<NodeName, Why> {
-    let limit = parallelism(job.spec.parallelism.as_ref());
+    let limit = demand.at_once;
     let free = limit.saturating_sub(roll.taken(now));
     let line: BTreeMap<NodeName, usize> = roll.waiting().first(usize::MAX).into_iter().zip(0..).collect();
     let wait = |node: &NodeName| match (hold, line.get(node).copied().unwrap_or_default()) {
@@ -104,6 +104,7 @@ pub fn reported_hold(job: &ImagePullJob) -> Option<Hold> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::demand::demand;
     use super::*;
     use crate::condition::{ConditionStatus, Finding, set_condition};
 
@@ -125,7 +126,7 @@ mod tests {
             roll.put(&(*name).into(), Some(standing.clone()));
         }
         let hold = reported_hold(job);
-        explain(job, hold.as_ref(), &mut roll, Timestamp::UNIX_EPOCH).into_values().collect()
+        explain(&demand(job), hold.as_ref(), &mut roll, Timestamp::UNIX_EPOCH).into_values().collect()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::explain::{Why, explain, reported_hold};
 use super::pod::Pods;
 use super::record::Job;
 use crate::cluster::Kernel;
+use crate::demand::selection::Selection;
 use crate::object::store::Store;
 use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
 
@@ -56,7 +57,7 @@ impl Kernel {
     /// The namespaces whose pods have to be watched.
     pub(in crate::cluster) fn pod_namespaces(&self) -> BTreeSet<String> {
         let jobs = self.jobs.all.values();
-        let jobs = jobs.filter(|job| job.is_active() && job.object.spec.pod_selector.is_some());
+        let jobs = jobs.filter(|job| job.is_active() && matches!(job.demand.nodes, Selection::Pods(_)));
         jobs.map(|job| job.key.namespace.clone()).collect()
     }
 
@@ -71,7 +72,7 @@ impl Kernel {
     ) -> Option<BTreeMap<NodeName, Why>> {
         let job = self.jobs.all.named(key)?;
         let mut roll = job.roll.clone()?;
-        Some(explain(&job.object, reported_hold(&job.object).as_ref(), &mut roll, now))
+        Some(explain(&job.demand, reported_hold(&job.object).as_ref(), &mut roll, now))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::object::{ImageKey, NodeName, Uid};
 pub fn is_member(job: &Job, name: &str, node: &Node) -> bool {
     let Some(image) = node.live_image().filter(|_| !node.is_agentless()) else { return false };
     let labels = node.model().map_or(&image.labels, |facts| &facts.labels);
-    job.selection.takes_node(name, labels).unwrap_or_else(|| job.pods.contains_key(name))
+    job.demand.nodes.takes_node(name, labels).unwrap_or_else(|| job.pods.contains_key(name))
 }
 
 impl Kernel {
@@ -21,7 +21,7 @@ impl Kernel {
         self.agenda.mark(Target::Node(name.clone()));
         for uid in self.jobs.active() {
             if let Some(job) = self.jobs.all.get_mut(&uid)
-                && matches!(&job.selection, Selection::Names(names) if names.contains(&**name))
+                && matches!(&job.demand.nodes, Selection::Names(names) if names.contains(&**name))
             {
                 job.unknown_nodes = None;
                 self.agenda.mark(Target::Job(uid.clone()));

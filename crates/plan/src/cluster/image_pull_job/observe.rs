@@ -27,7 +27,7 @@ impl Kernel {
         let (had_roll, is_new_spec) = match (admission, self.jobs.all.get_mut(&uid)) {
             (Admission::Stale, _) => return,
             (Admission::Known, Some(job)) => {
-                let (image, had_roll) = (job.image.clone(), job.roll.is_some());
+                let (image, had_roll) = (job.demand.image.clone(), job.roll.is_some());
                 let is_new_spec = job.renew(object);
                 self.jobs.unlist(image, &uid);
                 (had_roll, is_new_spec)
@@ -43,7 +43,7 @@ impl Kernel {
     /// Brings everything that depends on a job in line with it.
     fn place_job(&mut self, uid: &Uid, had_roll: bool, is_new_spec: bool) {
         let Some(job) = self.jobs.all.get(uid) else { return };
-        let (image, is_active) = (job.image.clone(), job.is_active());
+        let (image, is_active) = (job.demand.image.clone(), job.is_active());
         if let Some(list) = job.list_uid().map(Uid::from) {
             self.jobs.children.entry(list.clone()).or_default().insert(uid.clone());
             self.agenda.mark(Target::List(list));
@@ -77,7 +77,7 @@ impl Kernel {
             self.dismiss(held);
         }
         let Some((held, job)) = self.jobs.all.forget(key, uid) else { return };
-        self.jobs.unlist(job.image.clone(), &held);
+        self.jobs.unlist(job.demand.image.clone(), &held);
         self.unclaim_sources(&job.key, &BTreeSet::new());
         if let Some(list) = job.list_uid().map(Uid::from) {
             self.forget_child(&list, &held);
@@ -92,7 +92,7 @@ impl Kernel {
         let children: Vec<Uid> = self.jobs.children.get(list).into_iter().flatten().cloned().collect();
         for uid in children {
             let Some(job) = self.jobs.all.get_mut(&uid) else { continue };
-            let image = job.image.clone();
+            let image = job.demand.image.clone();
             if std::mem::replace(&mut job.is_abandoned, true) {
                 continue;
             }

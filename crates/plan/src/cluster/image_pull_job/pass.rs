@@ -46,7 +46,7 @@ impl Kernel {
         if !job.is_active() {
             return self.closing_pass(uid, now, commands);
         }
-        let by_pods = matches!(job.selection, Selection::Pods(_));
+        let by_pods = matches!(job.demand.nodes, Selection::Pods(_));
         if by_pods && !self.jobs.pods.is_known(&job.key.namespace) {
             // Without all pods, the job would look as if it had no node.
             return;
@@ -61,7 +61,7 @@ impl Kernel {
 
     fn find_unknown_nodes(&mut self, uid: &Uid) {
         let Some(job) = self.jobs.all.get_mut(uid) else { return };
-        let Selection::Names(names) = &job.selection else { return };
+        let Selection::Names(names) = &job.demand.nodes else { return };
         if job.unknown_nodes.is_none() {
             let mut unknown = UnknownNodes::default();
             for name in names {
@@ -78,7 +78,7 @@ impl Kernel {
     /// What keeps a job from granting, and until when at most.
     fn hold(&self, uid: &Uid, now: Timestamp) -> (Option<Hold>, Option<Timestamp>) {
         let Some(job) = self.jobs.all.get(uid) else { return (None, None) };
-        if job.image.is_none() {
+        if job.demand.image.is_none() {
             return (Some(Hold::Image), None);
         }
         if let Some(why) = &job.secrets_wait {
@@ -100,7 +100,7 @@ impl Kernel {
         let Some(job) = self.jobs.all.get_mut(uid) else { return };
         let Some(mut roll) = job.roll.take() else { return };
         let wants = wants(&observe(job, hold, now), &mut roll);
-        let image = job.image.clone();
+        let image = job.demand.image.clone();
         job.roll = Some(roll);
         *wake_at = earliest(*wake_at, wants.wake_at);
         let Some(image) = image else { return };
@@ -190,6 +190,7 @@ impl Kernel {
 fn observe(job: &Job, hold: Option<Hold>, now: Timestamp) -> Observed<'_> {
     Observed {
         job: &job.object,
+        demand: &job.demand,
         hold,
         unknown_nodes: job.unknown_nodes.clone().unwrap_or_default(),
         missing_secrets: job.missing_secrets.clone(),

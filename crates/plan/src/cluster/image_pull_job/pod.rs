@@ -60,7 +60,7 @@ impl Kernel {
         let concerned = if old == facts { Vec::new() } else { self.jobs_by_pods(&key.namespace) };
         for uid in concerned {
             let Some(job) = self.jobs.all.get_mut(&uid) else { continue };
-            let Selection::Pods(requirements) = &job.selection else { continue };
+            let Selection::Pods(requirements) = &job.demand.nodes else { continue };
             let place = |facts: &Option<PodFacts>| {
                 let facts = facts.as_ref().filter(|facts| requirements.matches(&facts.labels));
                 facts.and_then(PodFacts::place).cloned()
@@ -102,7 +102,7 @@ impl Kernel {
     }
 
     fn jobs_by_pods(&self, namespace: &str) -> Vec<Uid> {
-        let selects = |job: &Job| job.is_active() && matches!(job.selection, Selection::Pods(_));
+        let selects = |job: &Job| job.is_active() && matches!(job.demand.nodes, Selection::Pods(_));
         let jobs = self.jobs.all.iter().filter(|(_, job)| job.key.namespace == namespace && selects(job));
         jobs.map(|(uid, _)| uid.clone()).collect()
     }
@@ -111,7 +111,7 @@ impl Kernel {
     pub(super) fn count_pods(&mut self, uid: &Uid) {
         let Some(job) = self.jobs.all.get_mut(uid) else { return };
         job.pods.clear();
-        if let Selection::Pods(requirements) = &job.selection {
+        if let Selection::Pods(requirements) = &job.demand.nodes {
             for facts in self.jobs.pods.of(&job.key.namespace) {
                 if let Some(node) = facts.place().filter(|_| requirements.matches(&facts.labels)) {
                     *job.pods.entry(node.clone()).or_default() += 1;

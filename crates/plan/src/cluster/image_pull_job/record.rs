@@ -3,19 +3,19 @@
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, ImagePullJob, SecretReference};
-use prewarm_api::reference::ImageRef;
+use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImagePullJob, SecretReference};
 use prewarm_api::reference_object::ObjectReference;
 
+use super::demand::demand;
 use super::roll::Roll;
 use super::standing::Claim;
 use super::{UnknownNodes, is_finished};
-use crate::cluster::{Kind, Target, Ticket, reference};
-use crate::demand::selection::Selection;
+use crate::cluster::{Kind, Target, Ticket};
+use crate::demand::Demand;
 use crate::object::attempts::Attempts;
 use crate::object::store::Entry;
 use crate::object::version::version;
-use crate::object::{ImageKey, NodeName, ObjectKey, SourceKey, Uid};
+use crate::object::{NodeName, ObjectKey, SourceKey, Uid};
 
 /// One job.
 #[derive(Clone, Debug)]
@@ -24,10 +24,8 @@ pub struct Job {
     pub object: ImagePullJob,
     /// Where it is.
     pub key: ObjectKey,
-    /// What it pulls; `None` if its image cannot be read.
-    pub image: Option<ImageKey>,
-    /// Which nodes it takes.
-    pub selection: Selection,
+    /// What it wants of nodes.
+    pub demand: Demand,
     /// Its nodes, while it is not over.
     pub roll: Option<Roll>,
     /// How many matching pods there are on each node, for a job that selects by pods.
@@ -57,8 +55,7 @@ impl Job {
         let key = ObjectKey::of(metadata);
         Self {
             key,
-            image: image(&object),
-            selection: selection(&object),
+            demand: demand(&object),
             object,
             roll: None,
             pods: HashMap::new(),
@@ -77,8 +74,7 @@ impl Job {
     pub fn renew(&mut self, object: ImagePullJob) -> bool {
         let has_changed = self.object.spec != object.spec;
         if has_changed {
-            self.image = image(&object);
-            self.selection = selection(&object);
+            self.demand = demand(&object);
             self.unknown_nodes = None;
         }
         // Whoever took the owner off wants the job to live on.
@@ -99,13 +95,16 @@ impl Job {
 
     /// The Secrets of its namespace that it names, each once.
     pub fn sources(&self) -> BTreeSet<SourceKey> {
-        let names = self.object.spec.pull_secrets.iter().flatten();
-        names.map(|name| SourceKey { namespace: self.key.namespace.clone(), name: name.clone() }).collect()
+        self.demand
+            .secrets
+            .iter()
+            .map(|name| SourceKey { namespace: self.key.namespace.clone(), name: name.clone() })
+            .collect()
     }
 
     /// Whether there are any.
     pub fn names_secrets(&self) -> bool {
-        self.object.spec.pull_secrets.as_ref().is_some_and(|names| !names.is_empty())
+        !self.demand.secrets.is_empty()
     }
 
     /// For a write to the job itself.
@@ -120,7 +119,7 @@ impl Job {
 
     /// How entries name it.
     pub fn reference(&self) -> ObjectReference {
-        reference::object(IMAGE_PULL_JOB, &self.object.metadata)
+        self.demand.owner.clone()
     }
 
     /// The UID of the ImageListPullJob that made it.
@@ -137,8 +136,8 @@ impl Job {
     pub fn claim(&self, is_member: bool) -> Option<Claim<'_>> {
         Some(Claim {
             uid: self.object.metadata.uid.as_deref()?,
-            key: self.image.as_ref()?,
-            completion: self.object.spec.completion_policy.type_,
+            key: self.demand.image.as_ref()?,
+            is_lasting: self.demand.is_lasting(),
             secrets: &self.secrets,
             lacks_secret: self.lacks_secret(),
             is_member,
@@ -160,13 +159,4 @@ fn owner_list(object: &ImagePullJob) -> Option<&str> {
     let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
     let list = owners.iter().find(|owner| owner.kind == IMAGE_LIST_PULL_JOB);
     list.map(|owner| owner.uid.as_str())
-}
-
-fn image(object: &ImagePullJob) -> Option<ImageKey> {
-    let reference = ImageRef::parse(&object.spec.image).ok()?;
-    Some(ImageKey { name: reference.name().to_owned(), tag: reference.tag().to_owned() })
-}
-
-fn selection(object: &ImagePullJob) -> Selection {
-    Selection::of(object.spec.selector.as_ref(), object.spec.pod_selector.as_ref())
 }

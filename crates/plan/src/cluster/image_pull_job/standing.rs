@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{CompletionType, FailureClass, PullPhase, SecretReference};
+use prewarm_api::kruise::{FailureClass, PullPhase, SecretReference};
 
 use crate::cluster::node_image::node::{Node, Want};
 use crate::cluster::node_image::record::{ImageRecord, TagRecord};
@@ -22,8 +22,8 @@ pub struct Claim<'a> {
     pub uid: &'a str,
     /// What it pulls.
     pub key: &'a ImageKey,
-    /// Whether it ends.
-    pub completion: CompletionType,
+    /// Whether it holds until its owner goes.
+    pub is_lasting: bool,
     /// The Secrets that its pulls use.
     pub secrets: &'a [SecretReference],
     /// Whether it names a Secret that is not there.
@@ -156,7 +156,7 @@ fn need(claim: &Claim, image: &ImageRecord, tag: &TagRecord, stage: Stage) -> Op
         return Some(Need::Retry);
     }
     let lost_at = tag.current()?.lost_at?;
-    let renews = claim.completion == CompletionType::Never && stage == Stage::Succeeded;
+    let renews = claim.is_lasting && stage == Stage::Succeeded;
     renews.then(|| Need::Renew(renew_at(tag.renewed_at, lost_at)))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::condition::Condition;
-use prewarm_api::kruise::{CompletionType, ImagePullJobStatus};
+use prewarm_api::kruise::ImagePullJobStatus;
 use prewarm_api::names::condition::{NODES_FOUND, SECRETS_READY};
 use prewarm_api::names::message::{JOB_COMPLETED, JOB_DEADLINE, JOB_NO_PROGRESS};
 
@@ -12,7 +12,7 @@ use super::reason::{End, Progress, SecretsReady};
 use super::roll::{Counts, Roll};
 use super::{Hold, Observed};
 use crate::condition::{Finding, set_condition};
-use crate::demand::selection::parallelism;
+use crate::demand::selection::Selection;
 use crate::object::NodeName;
 use crate::time::stamp;
 
@@ -25,7 +25,7 @@ pub const MOST_UNKNOWN_NAMES: usize = 10;
 pub fn status(observed: &Observed, roll: &Roll, is_late: bool) -> ImagePullJobStatus {
     let old = observed.job.status.clone().unwrap_or_default();
     let counts = roll.counts();
-    let ends = observed.job.spec.completion_policy.type_ == CompletionType::Always;
+    let ends = !observed.demand.is_lasting();
     let is_readable = observed.hold != Some(Hold::Image);
     let is_done = ends && is_readable && counts.desired == counts.succeeded + counts.failed;
     let outcome = match (is_done, is_late) {
@@ -95,17 +95,17 @@ fn findings(
         let end = End { is_late: outcome == Outcome::Late, desired: counts.desired, failed };
         findings.push(end.finding());
     }
-    if observed.job.spec.selector.as_ref().is_some_and(|selector| selector.names.is_some()) {
+    if matches!(observed.demand.nodes, Selection::Names(_)) {
         findings.push(observed.unknown_nodes.finding());
     }
-    if observed.job.spec.pull_secrets.as_ref().is_some_and(|secrets| !secrets.is_empty()) {
+    if !observed.demand.secrets.is_empty() {
         findings.push(secrets_ready(observed).finding());
     }
     findings
 }
 
 fn progress<'a>(observed: &'a Observed, roll: &Roll, counts: &Counts, outcome: Outcome) -> Progress<'a> {
-    let is_paused = parallelism(observed.job.spec.parallelism.as_ref()) == 0;
+    let is_paused = observed.demand.at_once == 0;
     match (outcome, &observed.hold) {
         (Outcome::Done, _) => Progress::Finished,
         (Outcome::Late, _) => Progress::Late,
@@ -127,9 +127,8 @@ fn secrets_ready<'a>(observed: &'a Observed) -> SecretsReady<'a> {
 
 /// A selector or a list of Secrets that was edited away leaves no condition behind.
 fn forget_what_no_longer_applies(conditions: &mut Vec<Condition>, observed: &Observed) {
-    let spec = &observed.job.spec;
-    let has_names = spec.selector.as_ref().is_some_and(|selector| selector.names.is_some());
-    let has_secrets = spec.pull_secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
+    let has_names = matches!(observed.demand.nodes, Selection::Names(_));
+    let has_secrets = !observed.demand.secrets.is_empty();
     conditions.retain(|condition| match condition.type_.as_str() {
         NODES_FOUND => has_names,
         SECRETS_READY => has_secrets,

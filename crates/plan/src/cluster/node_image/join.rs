@@ -8,22 +8,22 @@ use std::sync::Arc;
 use prewarm_api::kruise::{ImagePullPolicy, PullPhase, SecretReference};
 use prewarm_api::reference_object::ObjectReference;
 
-use super::{Job, Observed};
+use super::{Observed, Wanted};
 use crate::cluster::node_image::node::{Intent, Want};
 use crate::cluster::node_image::record::{ImageRecord, TagRecord};
 use crate::demand::pull_policy::{longest, tag_policy};
 use crate::object::{ImageKey, Uid};
 use crate::time::stamp;
 
-/// What jobs want of one tag.
-pub type Wanted<'a> = (&'a str, &'a BTreeMap<Uid, Intent>);
+/// What is to be written about one tag.
+pub type Pending<'a> = (&'a str, &'a BTreeMap<Uid, Intent>);
 
 /// The image with what jobs want of it. `None` if nothing is left.
 pub fn image(
     observed: &Observed,
     name: &str,
     tidied: Option<ImageRecord>,
-    wanted: &[Wanted],
+    wanted: &[Pending],
 ) -> Option<ImageRecord> {
     if wanted.is_empty() {
         return tidied;
@@ -35,8 +35,8 @@ pub fn image(
         let is_withdrawal = |(_, intent): &(_, &Intent)| intent.want == Want::Withdraw;
         let (withdrawals, others): (Vec<_>, Vec<_>) = intents.iter().partition(is_withdrawal);
         for (uid, intent) in others {
-            if let Some(job) = observed.jobs.job(uid) {
-                carry_out(observed, &mut image, &key, &job, intent);
+            if let Some(wanted) = observed.demands.demand(uid) {
+                carry_out(observed, &mut image, &key, &wanted, intent);
             }
         }
         // Last, so that a tag goes from one job to another as it is.
@@ -48,39 +48,39 @@ pub fn image(
     (!image.tags.is_empty()).then_some(image)
 }
 
-fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &ImageKey, job: &Job, intent: &Intent) {
+fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &ImageKey, wanted: &Wanted, intent: &Intent) {
     let want = intent.want;
-    add_secrets(image, job.secrets);
-    let uid = job.reference.uid.clone().unwrap_or_default();
+    add_secrets(image, wanted.secrets);
+    let uid = wanted.demand.owner.uid.clone().unwrap_or_default();
     let is_others =
         |tag: &TagRecord| tag.is_by_hand() || tag.owners.iter().any(|owner| owner.uid.as_ref() != Some(&uid));
     let others_use_it = image.tags.iter().any(is_others);
     if !others_use_it || image.sandbox.is_none() {
-        image.sandbox = job.spec.sandbox_config.clone().map(Arc::new);
+        image.sandbox = wanted.demand.sandbox.clone().map(Arc::new);
     }
     match image.tags.iter_mut().find(|tag| *tag.tag == *key.tag) {
-        Some(tag) if tag.is_owned_by(&uid) => again(observed, tag, job, intent),
-        Some(tag) if want == Want::Grant => join(observed, tag, job),
-        None if want == Want::Grant => image.tags.push(begin(observed, key, job)),
+        Some(tag) if tag.is_owned_by(&uid) => again(observed, tag, wanted, intent),
+        Some(tag) if want == Want::Grant => join(observed, tag, wanted),
+        None if want == Want::Grant => image.tags.push(begin(observed, key, wanted)),
         Some(_) | None => {}
     }
 }
 
 /// The job has the tag and wants it pulled once more. Whoever has done that already is not outdone.
-fn again(observed: &Observed, tag: &mut TagRecord, job: &Job, intent: &Intent) {
+fn again(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted, intent: &Intent) {
     let want = intent.want;
     if want.is_pull() && want != Want::Grant && Some(tag.version) == intent.version {
-        bump(observed, tag, job);
+        bump(observed, tag, wanted);
         tag.renewed_at = (want == Want::Renew).then(|| stamp(observed.now)).or(tag.renewed_at);
     }
 }
 
 /// Another job has the tag, or a person: it is joined, and pulled again only if what is there does not satisfy.
-fn join(observed: &Observed, tag: &mut TagRecord, job: &Job) {
+fn join(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted) {
     tag.manual = tag.is_by_hand();
-    tag.owners = tag.owners.iter().cloned().chain([job.reference.clone()]).collect();
-    tag.policy = longest(&tag.policy, &policy(observed, job));
-    let asks_always = job.spec.image_pull_policy == ImagePullPolicy::Always;
+    tag.owners = tag.owners.iter().cloned().chain([wanted.demand.owner.clone()]).collect();
+    tag.policy = longest(&tag.policy, &policy(observed, wanted));
+    let asks_always = wanted.demand.pull_policy == ImagePullPolicy::Always;
     if asks_always {
         tag.image_pull_policy = ImagePullPolicy::Always;
     }
@@ -88,9 +88,9 @@ fn join(observed: &Observed, tag: &mut TagRecord, job: &Job) {
         if !asks_always && !tag.manual && !owners_ask_always(observed, tag) {
             tag.image_pull_policy = ImagePullPolicy::IfNotPresent;
         }
-        bump(observed, tag, job);
+        bump(observed, tag, wanted);
     } else {
-        tag.secret_missing |= job.lacks_secret;
+        tag.secret_missing |= wanted.lacks_secret;
     }
 }
 
@@ -99,19 +99,19 @@ fn is_present(tag: &TagRecord) -> bool {
 }
 
 fn owners_ask_always(observed: &Observed, tag: &TagRecord) -> bool {
-    let jobs = tag.owners.iter().filter_map(|owner| observed.jobs.job(owner.uid.as_deref()?));
-    let mut unfinished = jobs.filter(|job| job.is_unfinished);
-    unfinished.any(|job| job.spec.image_pull_policy == ImagePullPolicy::Always)
+    let wanted = tag.owners.iter().filter_map(|owner| observed.demands.demand(owner.uid.as_deref()?));
+    let mut unfinished = wanted.filter(|wanted| wanted.is_unfinished);
+    unfinished.any(|wanted| wanted.demand.pull_policy == ImagePullPolicy::Always)
 }
 
-fn bump(observed: &Observed, tag: &mut TagRecord, job: &Job) {
+fn bump(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted) {
     tag.version += 1;
-    tag.secret_missing = job.lacks_secret;
+    tag.secret_missing = wanted.lacks_secret;
     tag.created_at = Some(stamp(observed.now));
 }
 
 /// Nobody has the tag: it begins after the version that the node last reported for it (kruise R53).
-fn begin(observed: &Observed, key: &ImageKey, job: &Job) -> TagRecord {
+fn begin(observed: &Observed, key: &ImageKey, wanted: &Wanted) -> TagRecord {
     let image = observed.node.image.as_ref();
     let in_spec = image
         .and_then(|image| image.tag(key))
@@ -120,25 +120,25 @@ fn begin(observed: &Observed, key: &ImageKey, job: &Job) -> TagRecord {
     TagRecord {
         tag: key.tag.as_str().into(),
         created_at: Some(stamp(observed.now)),
-        policy: policy(observed, job),
-        owners: Arc::new([job.reference.clone()]),
+        policy: policy(observed, wanted),
+        owners: Arc::new([wanted.demand.owner.clone()]),
         version: reported.map_or(0, |version| version.saturating_add(1)),
-        image_pull_policy: job.spec.image_pull_policy,
+        image_pull_policy: wanted.demand.pull_policy,
         manual: false,
         renewed_at: None,
-        secret_missing: job.lacks_secret,
+        secret_missing: wanted.lacks_secret,
         status: None,
     }
 }
 
-fn policy(observed: &Observed, job: &Job) -> prewarm_api::kruise::ImageTagPullPolicy {
-    tag_policy(job.spec, observed.always_ttl, jitter(job, observed))
+fn policy(observed: &Observed, wanted: &Wanted) -> prewarm_api::kruise::ImageTagPullPolicy {
+    tag_policy(wanted.demand, observed.always_ttl, jitter(wanted, observed))
 }
 
 /// A number from 0 to 1 that is the same for all nodes of a job that are granted in one minute (kruise R54).
-fn jitter(job: &Job, observed: &Observed) -> f64 {
+fn jitter(wanted: &Wanted, observed: &Observed) -> f64 {
     let mut hasher = DefaultHasher::new();
-    (&job.reference.uid, observed.now.as_second() / 60).hash(&mut hasher);
+    (&wanted.demand.owner.uid, observed.now.as_second() / 60).hash(&mut hasher);
     #[expect(clippy::cast_precision_loss, reason = "the fraction needs no more than the mantissa")]
     let fraction = (hasher.finish() >> 11) as f64 / (1_u64 << 53) as f64;
     fraction

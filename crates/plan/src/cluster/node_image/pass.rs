@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use prewarm_api::kruise::SecretReference;
 
 use super::node::Want;
-use super::{Action, Job, Jobs, Observed, decide};
+use super::{Action, Demands, Observed, Wanted, decide};
 use crate::cluster::Kernel;
 use crate::cluster::command::{Command, Target};
 use crate::cluster::image_pull_job::member::is_member;
@@ -40,7 +40,7 @@ impl Kernel {
             wake_at = node.attempts.pause_ends();
         } else {
             let always_ttl = self.settings.always_ttl;
-            let observed = Observed { name, node, jobs: &world, now, always_ttl };
+            let observed = Observed { name, node, demands: &world, now, always_ttl };
             let decision = decide(&observed);
             wake_at = earliest(wake_at, decision.wake_at);
             if let Some(action) = decision.action {
@@ -73,7 +73,7 @@ impl Kernel {
         let Some(node) = self.nodes.all.get_mut(name).filter(|node| node.has_intents()) else { return };
         let jobs = &self.jobs.all;
         let dropped = node.settle_intents(|node, key, uid, intent| {
-            let job = jobs.get(uid).filter(|job| job.is_active() && job.image.as_ref() == Some(key));
+            let job = jobs.get(uid).filter(|job| job.is_active() && job.demand.image.as_ref() == Some(key));
             let claim = job.and_then(|job| job.claim(is_member(job, name, node)));
             claim.is_some_and(|claim| match intent.want {
                 Want::Grant => claim.is_member,
@@ -104,12 +104,11 @@ struct World<'a> {
     config_namespace: &'a str,
 }
 
-impl Jobs for World<'_> {
-    fn job(&self, uid: &str) -> Option<Job<'_>> {
+impl Demands for World<'_> {
+    fn demand(&self, uid: &str) -> Option<Wanted<'_>> {
         let job = self.jobs.get(uid).filter(|job| !job.is_abandoned)?;
-        Some(Job {
-            reference: job.reference(),
-            spec: &job.object.spec,
+        Some(Wanted {
+            demand: &job.demand,
             is_unfinished: job.is_active(),
             secrets: &job.secrets,
             lacks_secret: job.lacks_secret(),

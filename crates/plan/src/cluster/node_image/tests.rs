@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use prewarm_api::kruise::{ImagePullJob, NodeImage, SecretReference};
 
 use super::*;
+use crate::cluster::image_pull_job::demand::demand;
 use crate::cluster::image_pull_job::is_finished;
 use crate::cluster::node_image::node::{Facts, Want};
 use crate::cluster::node_image::record::Shared;
@@ -21,9 +22,16 @@ mod sweep;
 struct Scene {
     object: NodeImage,
     node: Node,
-    jobs: Vec<(ImagePullJob, Vec<SecretReference>)>,
+    jobs: Vec<Job>,
     secrets: Option<Vec<&'static str>>,
     now: Timestamp,
+}
+
+/// A job, and what is known of it.
+struct Job {
+    demand: Demand,
+    is_unfinished: bool,
+    secrets: Vec<SecretReference>,
 }
 
 impl Scene {
@@ -45,7 +53,9 @@ impl Scene {
     }
 
     fn job_with(mut self, job: ImagePullJob, secrets: &[SecretReference]) -> Self {
-        self.jobs.push((job, secrets.to_vec()));
+        let mut demand = demand(&job);
+        demand.owner = owner(job.metadata.name.as_deref().unwrap());
+        self.jobs.push(Job { demand, is_unfinished: !is_finished(&job), secrets: secrets.to_vec() });
         self
     }
 
@@ -65,7 +75,7 @@ impl Scene {
     }
 
     fn decide(&self) -> Decision {
-        decide(&Observed { name: "n1", node: &self.node, jobs: self, now: self.now, always_ttl: 300 })
+        decide(&Observed { name: "n1", node: &self.node, demands: self, now: self.now, always_ttl: 300 })
     }
 
     /// The NodeImage after what is decided was written.
@@ -84,14 +94,13 @@ impl Scene {
     }
 }
 
-impl Jobs for Scene {
-    fn job(&self, uid: &str) -> Option<Job<'_>> {
-        let is_that = |(job, _): &&(ImagePullJob, _)| job.metadata.uid.as_deref() == Some(uid);
-        self.jobs.iter().find(is_that).map(|(job, secrets)| Job {
-            reference: owner(job.metadata.name.as_deref().unwrap()),
-            spec: &job.spec,
-            is_unfinished: !is_finished(job),
-            secrets,
+impl Demands for Scene {
+    fn demand(&self, uid: &str) -> Option<Wanted<'_>> {
+        let is_that = |job: &&Job| job.demand.owner.uid.as_deref() == Some(uid);
+        self.jobs.iter().find(is_that).map(|job| Wanted {
+            demand: &job.demand,
+            is_unfinished: job.is_unfinished,
+            secrets: &job.secrets,
             lacks_secret: false,
         })
     }

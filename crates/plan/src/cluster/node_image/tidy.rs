@@ -8,7 +8,7 @@ use prewarm_api::kruise::{GROUP, IMAGE_PULL_JOB, SecretReference};
 use prewarm_api::names::SECRET_MODE_BATCH;
 use prewarm_api::reference_object::ObjectReference;
 
-use super::{Jobs, Observed};
+use super::{Demands, Observed};
 use crate::cluster::node_image::record::{ImageRecord, TagRecord};
 use crate::time::earliest;
 use crate::time::stamp;
@@ -18,7 +18,7 @@ pub fn image(observed: &Observed, old: &ImageRecord) -> (Option<ImageRecord>, Op
     let mut wake_at = None;
     let mut tags = Vec::with_capacity(old.tags.len());
     for tag in &old.tags {
-        let Some(tag) = owners(observed.jobs, tag) else { continue };
+        let Some(tag) = owners(observed.demands, tag) else { continue };
         match expiry(observed, &tag) {
             Expiry::Passed => continue,
             Expiry::At(at) => wake_at = earliest(wake_at, Some(at)),
@@ -31,14 +31,14 @@ pub fn image(observed: &Observed, old: &ImageRecord) -> (Option<ImageRecord>, Op
     if tags.is_empty() && !old.tags.is_empty() {
         return (None, wake_at);
     }
-    let image = ImageRecord { secrets: secrets(observed.jobs, old), sandbox: old.sandbox.clone(), tags };
+    let image = ImageRecord { secrets: secrets(observed.demands, old), sandbox: old.sandbox.clone(), tags };
     (Some(image), wake_at)
 }
 
 /// The tag with its living owners. `None` if it had owners and all are gone (kruise R12).
-fn owners(jobs: &dyn Jobs, tag: &TagRecord) -> Option<TagRecord> {
+fn owners(demands: &dyn Demands, tag: &TagRecord) -> Option<TagRecord> {
     let is_alive = |owner: &&ObjectReference| {
-        !is_job(owner) || owner.uid.as_deref().is_some_and(|uid| jobs.job(uid).is_some())
+        !is_job(owner) || owner.uid.as_deref().is_some_and(|uid| demands.demand(uid).is_some())
     };
     let alive = tag.owners.iter().filter(is_alive).count();
     if alive == tag.owners.len() {
@@ -66,8 +66,8 @@ fn expiry(observed: &Observed, tag: &TagRecord) -> Expiry {
     let Some(completed_at) = tag.current().and_then(|status| status.completed_at) else {
         return Expiry::Never;
     };
-    let mut owners = tag.owners.iter().filter_map(|owner| observed.jobs.job(owner.uid.as_deref()?));
-    if owners.any(|job| job.holds_results()) {
+    let mut owners = tag.owners.iter().filter_map(|owner| observed.demands.demand(owner.uid.as_deref()?));
+    if owners.any(|wanted| wanted.holds_results()) {
         // The end of the job wakes the node.
         return Expiry::Never;
     }
@@ -81,9 +81,9 @@ fn expiry(observed: &Observed, tag: &TagRecord) -> Expiry {
 
 /// Secrets named one by one go when they do not exist; shared copies stay as long as the image (kruise R14). Where a
 /// person wrote a tag, the Secrets may be theirs.
-fn secrets(jobs: &dyn Jobs, image: &ImageRecord) -> Arc<[SecretReference]> {
+fn secrets(demands: &dyn Demands, image: &ImageRecord) -> Arc<[SecretReference]> {
     let is_kept = |secret: &&SecretReference| {
-        secret.mode.as_deref() == Some(SECRET_MODE_BATCH) || jobs.has_secret(secret) != Some(false)
+        secret.mode.as_deref() == Some(SECRET_MODE_BATCH) || demands.has_secret(secret) != Some(false)
     };
     if image.tags.iter().any(TagRecord::is_by_hand) || image.secrets.iter().all(|secret| is_kept(&secret)) {
         return image.secrets.clone();

@@ -98,7 +98,7 @@ impl Kernel {
 
     /// A Secret of the config namespace has come or gone: jobs of that namespace use it as it is (kruise R60).
     fn notice_name(&mut self, name: &str) {
-        let names = |job: &Job| job.object.spec.pull_secrets.iter().flatten().any(|secret| secret == name);
+        let names = |job: &Job| job.demand.secrets.contains(name);
         let is_concerned = |job: &Job| job.key.namespace == self.settings.config_namespace && names(job);
         let concerned = self.jobs.all.iter().filter(|(_, job)| job.is_active() && is_concerned(job));
         let concerned: Vec<Uid> = concerned.map(|(uid, _)| uid.clone()).collect();

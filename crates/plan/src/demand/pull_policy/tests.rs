@@ -1,19 +1,20 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cluster::image_pull_job::demand::demand;
 
 /// The default of the setting for entries of `Always` jobs.
 const ALWAYS_TTL: i32 = 300;
 /// The largest number below 1.
 const ALMOST_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 
-fn job(pull_policy: &Value, completion_policy: &Value) -> ImagePullJobSpec {
+fn job(pull_policy: &Value, completion_policy: &Value) -> Demand {
     let spec = json!({
         "image": "nginx:1.25",
         "pullPolicy": pull_policy,
         "completionPolicy": completion_policy,
     });
-    serde_json::from_value(spec).unwrap()
+    demand(&serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap())
 }
 
 fn ttl(pull_policy: &Value, completion_policy: &Value, jitter: f64) -> i32 {

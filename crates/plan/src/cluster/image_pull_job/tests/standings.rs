@@ -42,7 +42,7 @@ impl Asking {
         Claim {
             uid,
             key,
-            completion: self.completion,
+            is_lasting: self.completion == CompletionType::Never,
             secrets: &self.secrets,
             lacks_secret: self.lacks_secret,
             is_member: self.is_member,
