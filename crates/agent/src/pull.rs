@@ -99,8 +99,8 @@ async fn pull_as(task: &Task, tools: &Tools, credential: Option<&Credential>) ->
     let request = PullRequest {
         reference: task.reference.clone(),
         credential: credential.cloned(),
-        labels: task.sandbox.labels.clone().unwrap_or_default(),
-        annotations: task.sandbox.annotations.clone().unwrap_or_default(),
+        labels: task.labels.clone(),
+        annotations: task.annotations.clone(),
     };
     let mut interruptions = 0;
     loop {

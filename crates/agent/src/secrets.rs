@@ -16,7 +16,7 @@ use prewarm_api::names::{SECRET_REFERENCES_ANNOTATION, SECRET_SOURCE_ANNOTATION}
 use prewarm_api::reference_object::ObjectReference;
 use prewarm_credentials::source::fingerprint;
 use prewarm_credentials::{Beneficiary, CredentialRequest, CredentialSource, Found, Keyring};
-use prewarm_plan::agent::task::Task;
+use prewarm_plan::agent::task::{PullSecret, Task};
 use prewarm_plan::object::ObjectKey;
 
 /// How many Secrets of one task are read; more only cost the API server.
@@ -26,7 +26,12 @@ const MAX_SECRETS: usize = 64;
 pub fn request(task: &Task) -> CredentialRequest {
     let is_by_hand = task.is_by_hand() || task.is_manual;
     let beneficiary = if is_by_hand { Beneficiary::Person } else { Beneficiary::Jobs(task.owners.clone()) };
-    CredentialRequest { image: task.reference.clone(), secrets: task.secrets.clone(), beneficiary }
+    let secrets = task.secrets.iter().map(reference).collect();
+    CredentialRequest { image: task.reference.clone(), secrets, beneficiary }
+}
+
+fn reference(secret: &PullSecret) -> SecretReference {
+    SecretReference { namespace: secret.namespace.clone(), name: secret.name.clone(), mode: None }
 }
 
 /// Reads Secrets through the Kubernetes API.

@@ -10,7 +10,7 @@ use kube::api::ListParams;
 use prewarm_agent::{Events, Metrics, events};
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
 use prewarm_clock::MachineClock;
-use prewarm_plan::agent::task;
+use prewarm_plan::agent::kruise;
 use prewarm_plan::agent::worklist::Ending;
 use prewarm_testkit::{ApiServer, real_tests, wait};
 use serde_json::json;
@@ -29,7 +29,7 @@ fn ending(namespace: &str, job: &str, message: &str) -> anyhow::Result<Ending> {
     let entry =
         json!({ "tag": "v1", "pullPolicy": { "ttlSecondsAfterFinished": 1 }, "ownerReferences": [owner] });
     let spec = json!({ "images": { "registry.example/web": { "tags": [entry] } } });
-    let task = task::read(&spec).tasks.into_values().next().context("the spec has one task")?;
+    let task = kruise::read(&spec).tasks.into_values().next().context("the spec has one task")?;
     let status = ImageTagStatus {
         phase: PullPhase::Failed,
         failure_class: Some(FailureClass::NotFound),

@@ -8,7 +8,7 @@ use kube::api::PostParams;
 use prewarm_api::kruise::{FailureClass, ImageTagStatus};
 use prewarm_clock::TokioClock;
 use prewarm_embedded::{Options, Server};
-use prewarm_plan::agent::task;
+use prewarm_plan::agent::kruise;
 use serde_json::{Value, json};
 
 use super::*;
@@ -72,7 +72,7 @@ fn ending(tag: &str, failure: Option<&str>) -> Ending {
     let entry =
         json!({ "tag": tag, "pullPolicy": { "ttlSecondsAfterFinished": 1 }, "ownerReferences": [owner] });
     let spec = json!({ "images": { "registry.example/web": { "tags": [entry] } } });
-    let task = task::read(&spec).tasks.into_values().next().unwrap();
+    let task = kruise::read(&spec).tasks.into_values().next().unwrap();
     let phase = if failure.is_some() { PullPhase::Failed } else { PullPhase::Succeeded };
     let failure_class = failure.map(|_| FailureClass::NotFound);
     let message = failure.map(str::to_owned);

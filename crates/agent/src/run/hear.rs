@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use prewarm_plan::agent::Moment;
-use prewarm_plan::agent::task::{self, Asked};
+use prewarm_plan::agent::task::Asked;
 use prewarm_plan::agent::worklist::{Ending, Outcome};
+use prewarm_plan::agent::{Moment, kruise};
 use prewarm_runtime::{CallError, Runtime};
 use serde_json::Value;
 use tracing::{debug, info};
@@ -67,7 +67,7 @@ impl Loop {
         }
         let spec = object.data.get("spec").unwrap_or(&Value::Null);
         let status = object.data.get("status").unwrap_or(&Value::Null);
-        let cancelled = self.worklist.adopt(task::read(spec), &task::reported(status), now);
+        let cancelled = self.worklist.adopt(kruise::read(spec), &kruise::reported(status), now);
         self.cancel(cancelled);
     }
 

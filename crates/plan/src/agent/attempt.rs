@@ -7,13 +7,7 @@
 
 use std::time::Duration;
 
-use prewarm_api::kruise::ImageTagPullPolicy;
 use prewarm_api::names::message;
-
-/// The time of one attempt if the policy gives none that could be meant.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
-/// The repetitions if the policy gives none that could be meant.
-pub const DEFAULT_BACKOFF_LIMIT: u32 = 3;
 
 /// How long and how often a task may try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,19 +52,6 @@ impl Reason {
 }
 
 impl Timeline {
-    /// Reads a policy. No attempt could succeed in no time, so a timeout of 0 means the default, as do negative
-    /// numbers, which the schema refuses but an older one may have stored.
-    pub fn of(policy: &ImageTagPullPolicy) -> Self {
-        let timeout = u64::try_from(policy.timeout_seconds).ok().filter(|seconds| *seconds > 0);
-        let repetitions = u32::try_from(policy.backoff_limit).unwrap_or(DEFAULT_BACKOFF_LIMIT);
-        let deadline = policy.active_deadline_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        Self {
-            timeout: timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
-            attempts: repetitions.saturating_add(1),
-            deadline: deadline.map(Duration::from_secs),
-        }
-    }
-
     /// What to do after so many attempts were begun and ended, so long after the start of the first.
     ///
     /// The deadline is asked first: since it cuts every attempt, one that ends past it ended because of it.
@@ -95,13 +76,8 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    fn policy(timeout: i32, backoff: i32, deadline: Option<i64>) -> ImageTagPullPolicy {
-        ImageTagPullPolicy {
-            timeout_seconds: timeout,
-            backoff_limit: backoff,
-            active_deadline_seconds: deadline,
-            ..ImageTagPullPolicy::default()
-        }
+    fn limits(timeout: u64, attempts: u32, deadline: Option<u64>) -> Timeline {
+        Timeline { timeout: seconds(timeout), attempts, deadline: deadline.map(seconds) }
     }
 
     fn seconds(seconds: u64) -> Duration {
@@ -109,23 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_gives_one_attempt_more_than_repetitions() {
-        let timeline = Timeline::of(&policy(30, 2, Some(90)));
-        assert_eq!(timeline, Timeline { timeout: seconds(30), attempts: 3, deadline: Some(seconds(90)) });
-    }
-
-    #[test]
-    fn numbers_that_cannot_be_meant_give_the_defaults() {
-        let usual = Timeline { timeout: seconds(600), attempts: 4, deadline: None };
-        assert_eq!(Timeline::of(&policy(0, 3, None)), usual);
-        assert_eq!(Timeline::of(&policy(-1, -1, Some(-1))), usual);
-        assert_eq!(Timeline::of(&policy(i32::MIN, i32::MIN, Some(i64::MIN))), usual);
-    }
-
-    #[test]
     fn the_largest_numbers_overflow_nothing() {
-        let timeline = Timeline::of(&policy(i32::MAX, i32::MAX, Some(i64::MAX)));
-        assert_eq!(timeline.attempts, 2_147_483_648);
+        let timeline = limits(2_147_483_647, 2_147_483_648, Some(9_223_372_036_854_775_807));
         let timeout = seconds(2_147_483_647);
         assert_eq!(timeline.next(2_147_483_647, seconds(1)), Next::Attempt { timeout });
         assert_eq!(timeline.next(0, Duration::MAX), Next::GiveUp(Reason::Deadline));
@@ -133,7 +94,7 @@ mod tests {
 
     #[test]
     fn attempts_go_on_until_none_is_left() {
-        let timeline = Timeline::of(&policy(30, 1, None));
+        let timeline = limits(30, 2, None);
         assert_eq!(timeline.next(0, seconds(0)), Next::Attempt { timeout: seconds(30) });
         assert_eq!(timeline.next(1, seconds(31)), Next::Attempt { timeout: seconds(30) });
         assert_eq!(timeline.next(2, seconds(62)), Next::GiveUp(Reason::NoAttemptLeft));
@@ -141,22 +102,22 @@ mod tests {
 
     #[test]
     fn an_attempt_is_cut_to_what_remains_until_the_deadline() {
-        let timeline = Timeline::of(&policy(30, 9, Some(40)));
+        let timeline = limits(30, 10, Some(40));
         assert_eq!(timeline.next(1, seconds(31)), Next::Attempt { timeout: seconds(9) });
         assert_eq!(timeline.remaining(seconds(31)), Some(seconds(9)));
     }
 
     #[test]
     fn no_attempt_begins_at_or_past_the_deadline() {
-        let timeline = Timeline::of(&policy(30, 9, Some(40)));
+        let timeline = limits(30, 10, Some(40));
         assert_eq!(timeline.next(2, seconds(40)), Next::GiveUp(Reason::Deadline));
-        assert_eq!(Timeline::of(&policy(30, 9, Some(0))).next(0, seconds(0)), Next::GiveUp(Reason::Deadline));
+        assert_eq!(limits(30, 10, Some(0)).next(0, seconds(0)), Next::GiveUp(Reason::Deadline));
         assert_eq!(Reason::Deadline.message(), Some("pulling exceeds the activeDeadlineSeconds"));
     }
 
     #[test]
     fn a_last_attempt_that_the_deadline_cut_fails_for_the_deadline() {
-        let timeline = Timeline::of(&policy(30, 0, Some(10)));
+        let timeline = limits(30, 1, Some(10));
         assert_eq!(timeline.next(0, seconds(0)), Next::Attempt { timeout: seconds(10) });
         assert_eq!(timeline.next(1, seconds(10)), Next::GiveUp(Reason::Deadline));
     }

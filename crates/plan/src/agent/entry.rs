@@ -158,7 +158,7 @@ impl Entry {
     }
 
     pub fn timeline(&self) -> Timeline {
-        Timeline::of(&self.task.policy)
+        self.task.timeline
     }
 
     /// How long the task has been at work.

@@ -42,7 +42,7 @@ fn age(task: &Task) -> (bool, Option<Timestamp>, &ImageKey) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::task::read;
+    use crate::agent::kruise::read;
     use serde_json::json;
 
     fn tasks(entries: &[(&str, &str, Option<&str>)]) -> Vec<Task> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::agent::entry::Bytes;
-use crate::agent::task::{read, reported};
+use crate::agent::kruise::{read, reported};
 
 mod ahead;
 mod waits;
