@@ -41,7 +41,7 @@ impl Questions {
     pub fn of(worklist: &Worklist) -> Self {
         Self {
             images: worklist.warmed().map(|(key, reference)| (key.clone(), reference.clone())).collect(),
-            refused: worklist.refused().map(|(task, _)| task.clone()).collect(),
+            refused: worklist.refused().cloned().collect(),
         }
     }
 }

@@ -6,20 +6,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{StatVfs, statvfs};
 use rustix::io::Errno;
 
+pub use prewarm_plan::agent::disk::Room;
+
 /// The filesystem that holds a directory, also if the agent may not look into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filesystem {
     path: PathBuf,
-}
-
-/// Room on a filesystem, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// What programs without privileges can still write. The blocks that a filesystem reserves for root are not
-    /// counted, because the kubelet does not count them either and its thresholds are what the guard stays clear of.
-    pub free: u64,
-    /// What the filesystem has in all.
-    pub capacity: u64,
 }
 
 impl Filesystem {

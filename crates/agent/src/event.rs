@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource as _};
-use prewarm_api::kruise::{NodeImage, PullPhase};
+use prewarm_api::kruise::NodeImage;
 use prewarm_api::names;
 use prewarm_clock::Clock;
-use prewarm_plan::agent::worklist::Ending;
+use prewarm_plan::agent::worklist::{Ended, Ending};
 use prewarm_process::event::{self, Bounds, Happening, Reason, Tally, Teller, Writer};
 
 use crate::metrics::Metrics;
@@ -47,17 +47,19 @@ impl Events {
 
     /// Tells that a task has ended: the NodeImage always, its jobs only of failures.
     pub fn ended(&self, ending: &Ending) {
-        let (status, image) = (&ending.status, &ending.task.reference);
-        if status.phase != PullPhase::Failed {
-            let how = if ending.was_present {
-                "was on the node already".to_owned()
-            } else {
-                format!("pulled in {:.1} s", ending.took.as_secs_f64())
-            };
-            return self.tell(self.node_image(), SUCCEEDED, format!("{image} {how}"));
-        }
-        let reason = FAILED.of_class(status.failure_class.unwrap_or_default().name());
-        let message = status.message.clone().unwrap_or_else(|| format!("cannot pull {image}"));
+        let image = &ending.task.reference;
+        let (class, message) = match &ending.result {
+            Ended::Pulled { .. } => {
+                let note = format!("{image} pulled in {:.1} s", ending.took.as_secs_f64());
+                return self.tell(self.node_image(), SUCCEEDED, note);
+            }
+            Ended::Present => {
+                return self.tell(self.node_image(), SUCCEEDED, format!("{image} was on the node already"));
+            }
+            Ended::Failed { class, message } => (class, message),
+        };
+        let reason = FAILED.of_class(class.name());
+        let message = message.clone().unwrap_or_else(|| format!("cannot pull {image}"));
         for owner in &ending.task.owners {
             self.tell(owner.clone().into(), reason, format!("on node {}: {message}", self.node));
         }

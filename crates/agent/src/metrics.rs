@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
-use prewarm_plan::agent::worklist::{Ending, Waits};
+use prewarm_api::kruise::FailureClass;
+use prewarm_plan::agent::wait::Waits;
+use prewarm_plan::agent::worklist::{Ended, Ending};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -49,9 +50,9 @@ struct Inner {
     dropped_events: Counter,
 }
 
-/// How a task ended.
+/// How a task ended, as labels tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
+enum Result {
     Pulled,
     Present,
     Failed(FailureClass),
@@ -98,13 +99,13 @@ impl Metrics {
     }
 
     fn begin_at_zero(&self) {
-        let failures = FailureClass::ALL.map(Ended::Failed);
-        for ended in [Ended::Pulled, Ended::Present, Ended::Cancelled].iter().chain(&failures) {
-            drop(self.inner.pulls.get_or_create(&ended.labels()));
+        let failures = FailureClass::ALL.map(Result::Failed);
+        for result in [Result::Pulled, Result::Present, Result::Cancelled].iter().chain(&failures) {
+            drop(self.inner.pulls.get_or_create(&result.labels()));
         }
         for kind in ["status", "event"] {
-            for result in [true, false] {
-                drop(self.inner.writes.get_or_create(&write_labels(kind, result)));
+            for is_written in [true, false] {
+                drop(self.inner.writes.get_or_create(&write_labels(kind, is_written)));
             }
         }
         for target in [Target::Api, Target::Runtime] {
@@ -118,42 +119,27 @@ impl Metrics {
 
     /// A task ended, well or badly.
     pub fn ended(&self, ending: &Ending) {
-        self.count_ended(&ending.status, ending.took, ending.was_present);
-    }
-
-    fn count_ended(&self, status: &ImageTagStatus, took: Duration, was_present: bool) {
-        let ended = match (status.phase, was_present) {
-            (PullPhase::Failed, _) => Ended::Failed(status.failure_class.unwrap_or_default()),
-            (_, true) => Ended::Present,
-            (_, false) => Ended::Pulled,
+        let (result, bytes) = match &ending.result {
+            Ended::Pulled { bytes } => (Result::Pulled, bytes.unwrap_or(0)),
+            Ended::Present => (Result::Present, 0),
+            Ended::Failed { class, .. } => (Result::Failed(*class), 0),
         };
-        self.inner.pulls.get_or_create(&ended.labels()).inc();
-        if ended != Ended::Present {
-            self.inner.durations.get_or_create(&[("result", ended.result())]).observe(took.as_secs_f64());
-        }
-        if ended == Ended::Pulled {
-            self.inner
-                .bytes
-                .inc_by(status.bytes_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0));
+        self.inner.pulls.get_or_create(&result.labels()).inc();
+        self.inner.bytes.inc_by(bytes);
+        if result != Result::Present {
+            let labels = [("result", result.name())];
+            self.inner.durations.get_or_create(&labels).observe(ending.took.as_secs_f64());
         }
     }
 
     /// A running attempt was stopped because nobody wants it any more.
     pub fn cancelled(&self) {
-        self.inner.pulls.get_or_create(&Ended::Cancelled.labels()).inc();
+        self.inner.pulls.get_or_create(&Result::Cancelled.labels()).inc();
     }
 
     /// So many tasks wait, by what for, and so many are pulled.
     pub fn queue(&self, waits: Waits, pulling: usize) {
-        let Waits { place, room, runtime, registry, retry } = waits;
-        let waiting = [
-            ("place", place),
-            ("room", room),
-            ("runtime", runtime),
-            ("registry", registry),
-            ("retry", retry),
-        ];
-        let waiting = waiting.map(|(reason, count)| ("waiting", reason, count));
+        let waiting = waits.by_reason().map(|(reason, count)| ("waiting", reason, count));
         for (state, reason, count) in waiting.into_iter().chain([("pulling", "", pulling)]) {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             self.inner.queue.get_or_create(&[("state", state), ("reason", reason)]).set(count);
@@ -256,8 +242,8 @@ impl Inner {
     }
 }
 
-impl Ended {
-    const fn result(self) -> &'static str {
+impl Result {
+    const fn name(self) -> &'static str {
         match self {
             Self::Pulled => "succeeded",
             Self::Present => "present",
@@ -268,7 +254,7 @@ impl Ended {
 
     fn labels(self) -> Two {
         let class = if let Self::Failed(class) = self { class.name() } else { "" };
-        [("result", self.result()), ("class", class)]
+        [("result", self.name()), ("class", class)]
     }
 }
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 use prewarm_api::kruise::FailureClass;
 use prewarm_credentials::scrub::scrub;
 use prewarm_credentials::{Credential, CredentialSource, Found};
-use prewarm_plan::agent::Bytes;
+use prewarm_plan::agent::disk::Shortage;
+use prewarm_plan::agent::state::Bytes;
 use prewarm_plan::agent::task::Task;
 use prewarm_plan::agent::worklist::{Failure, Outcome, Start};
 use prewarm_runtime::{CallError, PullRequest, Runtime, advice};
@@ -53,7 +54,7 @@ pub async fn attempt(start: &Start, tools: &Tools, tell: impl Fn(Word)) -> Outco
         outcome = timeout(start.timeout, have(start, tools, &tell)) => {
             outcome.unwrap_or_else(|_| Outcome::Failed(timed_out(start)))
         }
-        sentence = crossed(tools.room.as_ref()) => Outcome::Failed(out_of_room(task, sentence)),
+        shortage = crossed(tools.room.as_ref()) => Outcome::Failed(out_of_room(task, &shortage)),
         () = follow(task, tools, &tell) => unreachable!("following ends with the attempt"),
     }
 }
@@ -130,7 +131,7 @@ async fn confirm(task: &Task, tools: &Tools, found: &Found) -> Outcome {
 
 fn failed(task: &Task, error: &CallError, found: &Found) -> Outcome {
     if error.is_runtime_away() {
-        return Outcome::Interrupted("waits for the container runtime to come back".to_owned());
+        return Outcome::Interrupted;
     }
     let class = error.class();
     let mut problems = found.problems.clone();
@@ -162,10 +163,10 @@ fn timed_out(start: &Start) -> Failure {
     }
 }
 
-fn out_of_room(task: &Task, sentence: String) -> Failure {
+fn out_of_room(task: &Task, shortage: &Shortage) -> Failure {
     Failure {
         class: FailureClass::NoSpace,
-        text: sentence,
+        text: shortage.stopped(),
         problems: Vec::new(),
         advice: advice(FailureClass::NoSpace, &task.reference),
         is_registry_overloaded: false,
@@ -174,14 +175,14 @@ fn out_of_room(task: &Task, sentence: String) -> Failure {
     }
 }
 
-/// Comes back with a sentence when the free room has fallen below the floor.
-async fn crossed(room: Option<&RoomGuard>) -> String {
+/// Comes back when the free room has fallen below the floor.
+async fn crossed(room: Option<&RoomGuard>) -> Shortage {
     let Some(room) = room else { return std::future::pending().await };
     let mut ticks = interval_at(tokio::time::Instant::now() + ROOM_INTERVAL, ROOM_INTERVAL);
     loop {
         ticks.tick().await;
-        if let Some(sentence) = room.crossed() {
-            return sentence;
+        if let Some(shortage) = room.crossed() {
+            return shortage;
         }
     }
 }
@@ -192,8 +193,7 @@ async fn follow(task: &Task, tools: &Tools, tell: &impl Fn(Word)) {
     loop {
         ticks.tick().await;
         if let Ok(Some(now)) = tools.runtime.progress(&task.reference).await {
-            let bytes = Bytes { done: now.done, total: now.total, is_unpacking: now.is_unpacking };
-            tell(Word::Progress(bytes));
+            tell(Word::Progress(Bytes { done: now.done, total: now.total }));
         }
     }
 }

@@ -1,16 +1,15 @@
 //! Sends the node's status: the whole of it, one write at a time, as often as is worth it, and the latest in the end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use prewarm_api::kruise::{FirstSyncStatus, NodeImageStatus};
-use prewarm_plan::agent::when::{Change, Coalescer, compare};
+use prewarm_plan::agent::kruise::Status;
+use prewarm_plan::agent::report::FirstSync;
+use prewarm_plan::agent::when::{Change, Coalescer};
 use prewarm_plan::backoff;
 use prewarm_process::log::chain;
-use serde::Deserialize as _;
 use serde_json::json;
 use tracing::{debug, warn};
 
@@ -23,7 +22,9 @@ pub struct Reporter {
     /// Which object is reported to. Another one with the same name is another node's life.
     uid: Option<String>,
     /// What the server holds, as far as is known; nothing if that cannot be read.
-    stored: Option<NodeImageStatus>,
+    stored: Option<Arc<Status>>,
+    /// What was written last, which the server holds soon or already.
+    sent: Option<Arc<Status>>,
     /// The resource version of the newest state that is known.
     version: u64,
     coalescer: Coalescer,
@@ -35,7 +36,7 @@ pub struct Reporter {
 /// One write to carry out.
 pub struct Report {
     pub uid: String,
-    pub status: NodeImageStatus,
+    pub status: Arc<Status>,
 }
 
 impl Reporter {
@@ -49,7 +50,7 @@ impl Reporter {
             return;
         }
         self.version = version;
-        self.stored = status_of(object);
+        self.stored = self.status_of(object);
     }
 
     /// There is no object to report to.
@@ -60,24 +61,24 @@ impl Reporter {
     /// When a status with this change could leave, if there is anybody to send it to.
     pub fn earliest(&mut self, change: Change, tags: usize, now: Duration) -> Option<Duration> {
         let is_free = self.uid.is_some() && !self.is_writing;
-        let desired = i32::try_from(tags).unwrap_or(i32::MAX);
-        let at = is_free.then(|| self.coalescer.due(change, desired, now)).flatten()?;
+        let at = is_free.then(|| self.coalescer.due(change, tags, now)).flatten()?;
         Some(at.max(self.not_before))
     }
 
     /// Whether this status is worth a write now, or when it will be.
-    pub fn due(&mut self, status: &NodeImageStatus, now: Duration) -> Due {
+    pub fn due(&mut self, status: &Arc<Status>, now: Duration) -> Due {
         let Some(uid) = self.uid.clone() else { return Due::Never };
         if self.is_writing {
             return Due::Never;
         }
         let change = self.change(status);
-        match self.coalescer.due(change, status.desired, now).map(|at| at.max(self.not_before)) {
+        match self.coalescer.due(change, status.report().tasks.len(), now).map(|at| at.max(self.not_before)) {
             None => Due::Never,
             Some(at) if at > now => Due::At(at),
             Some(_) => {
                 self.is_writing = true;
                 self.coalescer.sent(change, now);
+                self.sent = Some(status.clone());
                 Due::Now(Report { uid, status: status.clone() })
             }
         }
@@ -110,21 +111,26 @@ impl Reporter {
     }
 
     /// Whether the server holds this status.
-    pub fn is_settled(&self, status: &NodeImageStatus) -> bool {
+    pub fn is_settled(&self, status: &Status) -> bool {
         !self.is_writing && (self.uid.is_none() || self.change(status) == Change::Nothing)
     }
 
-    fn change(&self, status: &NodeImageStatus) -> Change {
+    fn change(&self, status: &Status) -> Change {
         match &self.stored {
-            Some(stored) => compare(stored, status),
-            None if status.pulling + status.waiting > 0 => Change::Step,
-            None => Change::Idle,
+            Some(stored) => stored.change(status),
+            None if status.report().is_idle() => Change::Idle,
+            None => Change::Step,
         }
     }
 
     /// What the first pass over the images ended with, if that was reported.
-    pub fn first_sync(&self) -> Option<FirstSyncStatus> {
-        self.stored.as_ref()?.first_sync_status.clone()
+    pub fn first_sync(&self) -> Option<FirstSync> {
+        self.stored.as_ref()?.report().first_sync.clone()
+    }
+
+    /// The stored status; one that makes no sense is replaced like one that is absent.
+    fn status_of(&self, object: &DynamicObject) -> Option<Arc<Status>> {
+        Status::read(object.data.get("status")?, self.stored.iter().chain(&self.sent))
     }
 }
 
@@ -151,7 +157,7 @@ pub enum Trouble {
 pub async fn write(api: Api<DynamicObject>, node: String, report: Report) -> Result<DynamicObject, Trouble> {
     let patch = json!([
         { "op": "test", "path": "/metadata/uid", "value": report.uid },
-        { "op": "add", "path": "/status", "value": report.status },
+        { "op": "add", "path": "/status", "value": *report.status },
     ]);
     let patch: json_patch::Patch = serde_json::from_value(patch).map_err(|_| Trouble::Failed)?;
     let params = PatchParams::default();
@@ -182,21 +188,6 @@ fn has_no_causes(status: &kube::core::Status) -> bool {
     status.details.as_ref().is_none_or(|details| details.causes.is_empty())
 }
 
-/// How the first pass ended, once everything has.
-pub fn first_sync(status: &NodeImageStatus, now: Timestamp) -> FirstSyncStatus {
-    use prewarm_api::kruise::SyncResult;
-    let seconds = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let result = if status.failed == 0 { SyncResult::Succeeded } else { SyncResult::Failed };
-    let message = (status.failed > 0)
-        .then(|| format!("{} of {} images could not be pulled", status.failed, status.desired));
-    FirstSyncStatus { sync_at: Some(Time(seconds)), status: Some(result), message }
-}
-
-/// The stored status; one that makes no sense is replaced like one that is absent.
-fn status_of(object: &DynamicObject) -> Option<NodeImageStatus> {
-    NodeImageStatus::deserialize(object.data.get("status")?).ok()
-}
-
 /// Resource versions of one object grow; one that is no number is taken as it comes.
 fn version_of(object: &DynamicObject) -> u64 {
     object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
@@ -204,6 +195,10 @@ fn version_of(object: &DynamicObject) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use prewarm_plan::agent::report;
+    use prewarm_plan::agent::state::{Phase, TaskState};
+    use prewarm_plan::object::ImageKey;
+
     use super::*;
 
     fn object() -> DynamicObject {
@@ -218,7 +213,9 @@ mod tests {
     fn a_denied_object_is_tried_again_until_the_watch_says_that_it_is_gone() {
         let mut reporter = Reporter::default();
         reporter.observe(&object());
-        let status = NodeImageStatus { desired: 1, succeeded: 1, ..NodeImageStatus::default() };
+        let key = ImageKey { name: "web".to_owned(), tag: "v1".to_owned() };
+        let task = TaskState::new(key, 1, Phase::Succeeded);
+        let status = Arc::new(Status::of(report::Report::new(vec![task], None, None)));
         let now = Duration::from_secs(1);
         assert!(matches!(reporter.due(&status, now), Due::Now(_)));
         reporter.written("first", Err(Trouble::OtherObject), now, 0.0);

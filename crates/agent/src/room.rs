@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use prewarm_plan::agent::disk::MinFree;
+use prewarm_plan::agent::disk::{MinFree, Room, Shortage};
 
 use crate::config::{RuntimeChoice, SimulatedDisk};
-use crate::disk::{Filesystem, Room};
+use crate::disk::Filesystem;
 
 /// Watches one filesystem. Its clones share what they know.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ impl RoomGuard {
     }
 
     /// Why no pull may start, if so. Once held, pulls start again only when some more than the floor is free.
-    pub fn holds(&self) -> Option<String> {
+    pub fn holds(&self) -> Option<Shortage> {
         let room = self.room()?;
         let was_held = self.is_held.load(Ordering::Relaxed);
         let is_held = if was_held {
@@ -62,13 +62,16 @@ impl RoomGuard {
             self.min_free.is_low(room.free, room.capacity)
         };
         self.is_held.store(is_held, Ordering::Relaxed);
-        is_held.then(|| self.min_free.waiting(room.free, room.capacity, &self.path))
+        is_held.then(|| self.shortage(room))
     }
 
     /// Why a running pull has to stop, if so.
-    pub fn crossed(&self) -> Option<String> {
+    pub fn crossed(&self) -> Option<Shortage> {
         let room = self.room()?;
-        let is_low = self.min_free.is_low(room.free, room.capacity);
-        is_low.then(|| self.min_free.stopped(room.free, room.capacity, &self.path))
+        self.min_free.is_low(room.free, room.capacity).then(|| self.shortage(room))
+    }
+
+    fn shortage(&self, room: Room) -> Shortage {
+        Shortage { room, min_free: self.min_free, path: self.path.clone() }
     }
 }

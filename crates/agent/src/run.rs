@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures::{Stream, StreamExt as _};
 use kube::Client;
 use kube::api::DynamicObject;
-use prewarm_api::kruise::FirstSyncStatus;
 use prewarm_clock::Clock;
 use prewarm_credentials::CredentialSource;
 use prewarm_plan::agent::Moment;
+use prewarm_plan::agent::report::FirstSync;
+use prewarm_plan::agent::wait::Hold;
 use prewarm_plan::agent::worklist::{Conditions, Outcome, Worklist};
 use prewarm_process::event::Writer;
 use prewarm_process::wake::sleep_until;
@@ -113,7 +114,7 @@ struct Loop {
     removed: Arc<Notify>,
     sender: mpsc::Sender<Message>,
     uid: Option<String>,
-    first_sync: Option<FirstSyncStatus>,
+    first_sync: Option<FirstSync>,
     /// Until when a stopping agent waits for its pulls.
     stop_at: Option<Duration>,
     /// When to look at what is finished; never before there is a runtime.
@@ -201,8 +202,8 @@ impl Loop {
 
     fn conditions(&self) -> Conditions {
         let hold = match (&self.stop_at, &self.runtime) {
-            (Some(_), _) => Some("waits for the agent, which is being restarted".to_owned()),
-            (None, None) => Some("waits for the container runtime to answer".to_owned()),
+            (Some(_), _) => Some(Hold::Stopping),
+            (None, None) => Some(Hold::NoRuntime),
             (None, Some(_)) => None,
         };
         // The disk is only asked when there is something to start.

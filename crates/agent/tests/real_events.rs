@@ -8,10 +8,10 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 use prewarm_agent::{Events, Metrics, events};
-use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
+use prewarm_api::kruise::FailureClass;
 use prewarm_clock::MachineClock;
 use prewarm_plan::agent::kruise;
-use prewarm_plan::agent::worklist::Ending;
+use prewarm_plan::agent::worklist::{Ended, Ending};
 use prewarm_testkit::{ApiServer, real_tests, wait};
 use serde_json::json;
 
@@ -30,13 +30,8 @@ fn ending(namespace: &str, job: &str, message: &str) -> anyhow::Result<Ending> {
         json!({ "tag": "v1", "pullPolicy": { "ttlSecondsAfterFinished": 1 }, "ownerReferences": [owner] });
     let spec = json!({ "images": { "registry.example/web": { "tags": [entry] } } });
     let task = kruise::read(&spec).tasks.into_values().next().context("the spec has one task")?;
-    let status = ImageTagStatus {
-        phase: PullPhase::Failed,
-        failure_class: Some(FailureClass::NotFound),
-        message: Some(message.to_owned()),
-        ..ImageTagStatus::default()
-    };
-    Ok(Ending { task, status, took: Duration::from_secs(1), was_present: false })
+    let result = Ended::Failed { class: FailureClass::NotFound, message: Some(message.to_owned()) };
+    Ok(Ending { task, result, took: Duration::from_secs(1) })
 }
 
 /// An agent's events on a node, and their writer at work.

@@ -13,11 +13,11 @@ pub mod pace;
 pub mod queue;
 pub mod report;
 pub mod source;
+pub mod state;
 pub mod task;
+pub mod wait;
 pub mod when;
 pub mod worklist;
-
-pub use entry::Bytes;
 
 /// A point in time, twice: as the time since the agent's start, which never jumps and decides, and as the time of day,
 /// which is only reported.

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::PostParams;
-use prewarm_api::kruise::{FailureClass, ImageTagStatus};
+use prewarm_api::kruise::FailureClass;
 use prewarm_clock::TokioClock;
 use prewarm_embedded::{Options, Server};
 use prewarm_plan::agent::kruise;
@@ -73,11 +73,11 @@ fn ending(tag: &str, failure: Option<&str>) -> Ending {
         json!({ "tag": tag, "pullPolicy": { "ttlSecondsAfterFinished": 1 }, "ownerReferences": [owner] });
     let spec = json!({ "images": { "registry.example/web": { "tags": [entry] } } });
     let task = kruise::read(&spec).tasks.into_values().next().unwrap();
-    let phase = if failure.is_some() { PullPhase::Failed } else { PullPhase::Succeeded };
-    let failure_class = failure.map(|_| FailureClass::NotFound);
-    let message = failure.map(str::to_owned);
-    let status = ImageTagStatus { phase, failure_class, message, ..ImageTagStatus::default() };
-    Ending { task, status, took: Duration::from_millis(1234), was_present: false }
+    let result = match failure {
+        Some(message) => Ended::Failed { class: FailureClass::NotFound, message: Some(message.to_owned()) },
+        None => Ended::Pulled { bytes: None },
+    };
+    Ending { task, result, took: Duration::from_millis(1234) }
 }
 
 /// Lets everything happen that is due within this time.
@@ -107,7 +107,7 @@ async fn a_pull_that_ended_well_is_told_on_the_node_image_in_the_default_namespa
 #[tokio::test(start_paused = true)]
 async fn an_image_that_was_there_is_told_as_such() {
     let world = world().await;
-    world.start().ended(&Ending { was_present: true, ..ending("v1", None) });
+    world.start().ended(&Ending { result: Ended::Present, ..ending("v1", None) });
     pass(MOMENT).await;
     assert_eq!(world.notes("default").await, ["registry.example/web:v1 was on the node already"]);
 }

@@ -1,7 +1,12 @@
+use prewarm_plan::agent::kruise;
+use serde_json::json;
+
 use super::*;
 
-fn ended(phase: PullPhase, class: Option<FailureClass>) -> ImageTagStatus {
-    ImageTagStatus { phase, failure_class: class, bytes_total: Some(1000), ..ImageTagStatus::default() }
+fn ending(result: Ended, took: Duration) -> Ending {
+    let spec = json!({ "images": { "web": { "tags": [{ "tag": "v1" }] } } });
+    let task = kruise::read(&spec).tasks.into_values().next().unwrap();
+    Ending { task, result, took }
 }
 
 /// The lines of one metric, without its help and type, and without the parts that are zero.
@@ -28,7 +33,7 @@ fn a_fresh_agent_has_every_counter_at_zero() {
 #[test]
 fn a_pull_counts_once_with_its_bytes_and_duration() {
     let metrics = Metrics::new();
-    metrics.count_ended(&ended(PullPhase::Succeeded, None), Duration::from_millis(1500), false);
+    metrics.ended(&ending(Ended::Pulled { bytes: Some(1000) }, Duration::from_millis(1500)));
     assert_eq!(lines(&metrics, "pulls"), [r#"prewarm_agent_pulls_total{result="succeeded",class=""} 1"#]);
     assert_eq!(lines(&metrics, "pulled"), ["prewarm_agent_pulled_bytes_total 1000"]);
     let durations = lines(&metrics, "pull_duration");
@@ -45,15 +50,16 @@ fn a_pull_counts_once_with_its_bytes_and_duration() {
 #[test]
 fn an_image_that_was_there_counts_neither_bytes_nor_a_duration() {
     let metrics = Metrics::new();
-    metrics.count_ended(&ended(PullPhase::Succeeded, None), Duration::from_secs(1), true);
+    metrics.ended(&ending(Ended::Present, Duration::from_secs(1)));
     assert_eq!(lines(&metrics, "pull"), [r#"prewarm_agent_pulls_total{result="present",class=""} 1"#]);
 }
 
 #[test]
 fn a_failure_counts_by_its_class() {
     let metrics = Metrics::new();
-    metrics.count_ended(&ended(PullPhase::Failed, Some(FailureClass::NoSpace)), Duration::ZERO, false);
-    metrics.count_ended(&ended(PullPhase::Failed, None), Duration::ZERO, false);
+    for class in [FailureClass::NoSpace, FailureClass::Unknown] {
+        metrics.ended(&ending(Ended::Failed { class, message: None }, Duration::ZERO));
+    }
     let mut pulls = lines(&metrics, "pulls");
     pulls.sort();
     assert_eq!(

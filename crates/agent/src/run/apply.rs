@@ -1,14 +1,16 @@
 //! Carries decisions out: begins attempts, reports, looks for the runtime and after what is finished. Each is a task of
 //! its own that answers by message.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Api;
 use kube::api::DynamicObject;
-use prewarm_api::kruise::{ImageFilesystem, NodeImageStatus};
+use prewarm_plan::agent::Moment;
+use prewarm_plan::agent::kruise::Status;
+use prewarm_plan::agent::report::{FirstSync, Report};
 use prewarm_plan::agent::when::Change;
 use prewarm_plan::agent::worklist::{Decision, LookAhead, Start};
-use prewarm_plan::agent::{Moment, report};
 use tracing::debug;
 
 use super::{Loop, Message, Worker};
@@ -16,7 +18,7 @@ use crate::check;
 use crate::connection::connect;
 use crate::look::look;
 use crate::pull::{Tools, attempt};
-use crate::reporter::{Due, first_sync, write};
+use crate::reporter::{Due, write};
 use crate::room::RoomGuard;
 use crate::watch::api;
 
@@ -60,23 +62,18 @@ impl Loop {
     }
 
     /// The whole status as it is now.
-    pub(super) fn status(&self) -> NodeImageStatus {
+    pub(super) fn status(&self) -> Arc<Status> {
         let room = self.guard().and_then(RoomGuard::room);
         if let Some(room) = room {
             self.agent.metrics.room(room.free, room.capacity);
         }
-        let filesystem = room.map(|room| ImageFilesystem {
-            free_bytes: i64::try_from(room.free).unwrap_or(i64::MAX),
-            capacity_bytes: i64::try_from(room.capacity).unwrap_or(i64::MAX),
-        });
-        report::bounded(report::build(&self.worklist.states(), self.first_sync.clone(), filesystem))
+        Arc::new(Status::of(Report::new(self.worklist.states(), self.first_sync.clone(), room)))
     }
 
     /// Notes how the first pass over the images ended, once it has.
     pub(super) fn note_first_sync(&mut self, now: Moment) {
         if self.first_sync.is_none() && self.uid.is_some() && self.worklist.unfinished() == 0 {
-            let status = report::build(&self.worklist.states(), None, None);
-            self.first_sync = Some(first_sync(&status, now.wall));
+            self.first_sync = Some(FirstSync::of(&self.worklist.states(), now.wall));
         }
     }
 
@@ -91,7 +88,7 @@ impl Loop {
         self.report(&status, now)
     }
 
-    pub(super) fn report(&mut self, status: &NodeImageStatus, now: Moment) -> Option<Duration> {
+    pub(super) fn report(&mut self, status: &Arc<Status>, now: Moment) -> Option<Duration> {
         match self.reporter.due(status, now.elapsed) {
             Due::Never => None,
             Due::At(at) => Some(at),

@@ -106,7 +106,7 @@ impl Loop {
     fn end(&mut self, attempt: u64, outcome: Outcome, now: Moment) {
         self.workers.remove(&attempt);
         match &outcome {
-            Outcome::Interrupted(_) => self.lose_runtime(),
+            Outcome::Interrupted => self.lose_runtime(),
             Outcome::Failed(failure) => self.agent.metrics.attempt_failed(failure.class),
             Outcome::Succeeded { .. } => {}
         }

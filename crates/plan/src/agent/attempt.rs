@@ -7,8 +7,6 @@
 
 use std::time::Duration;
 
-use prewarm_api::names::message;
-
 /// How long and how often a task may try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeline {
@@ -39,16 +37,6 @@ pub enum Reason {
     NoAttemptLeft,
     /// All attempts together took too long.
     Deadline,
-}
-
-impl Reason {
-    /// The text that clients look for, where there is one.
-    pub const fn message(self) -> Option<&'static str> {
-        match self {
-            Self::NoAttemptLeft => None,
-            Self::Deadline => Some(message::TASK_DEADLINE),
-        }
-    }
 }
 
 impl Timeline {
@@ -112,7 +100,6 @@ mod tests {
         let timeline = limits(30, 10, Some(40));
         assert_eq!(timeline.next(2, seconds(40)), Next::GiveUp(Reason::Deadline));
         assert_eq!(limits(30, 10, Some(0)).next(0, seconds(0)), Next::GiveUp(Reason::Deadline));
-        assert_eq!(Reason::Deadline.message(), Some("pulling exceeds the activeDeadlineSeconds"));
     }
 
     #[test]

@@ -5,8 +5,42 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::amount::{self, scaled, share, tenths};
+
+/// Room on a filesystem, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// What programs without privileges can still write. The blocks that a filesystem reserves for root are not
+    /// counted, because the kubelet does not count them either and its thresholds are what the guard stays clear of.
+    pub free: u64,
+    /// What the filesystem has in all.
+    pub capacity: u64,
+}
+
+/// Too little room, and on which filesystem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// The room that there is.
+    pub room: Room,
+    /// What has to stay free.
+    pub min_free: MinFree,
+    /// Where images lie.
+    pub path: Arc<str>,
+}
+
+impl Shortage {
+    /// Why a task waits.
+    pub fn waiting(&self) -> String {
+        self.min_free.waiting(self.room.free, self.room.capacity, &self.path)
+    }
+
+    /// Why a running pull was stopped.
+    pub fn stopped(&self) -> String {
+        self.min_free.stopped(self.room.free, self.room.capacity, &self.path)
+    }
+}
 
 /// Room that pulls leave free. Written as a share (`20%`) or an amount (`10GiB`, `10Gi`, `500MB`, `500000000`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +91,12 @@ impl MinFree {
         free < self.start(capacity)
     }
 
-    /// Why a task waits.
-    pub fn waiting(&self, free: u64, capacity: u64, path: &str) -> String {
+    fn waiting(&self, free: u64, capacity: u64, path: &str) -> String {
         let (free, start) = (self.show(free, capacity), self.show_up(self.start(capacity), capacity));
         format!("waits for room: {free} free on {path}, starts at {start}; {ADVICE}")
     }
 
-    /// Why a running pull was stopped.
-    pub fn stopped(&self, free: u64, capacity: u64, path: &str) -> String {
+    fn stopped(&self, free: u64, capacity: u64, path: &str) -> String {
         let (free, floor) = (self.show(free, capacity), self.show_up(self.floor(capacity), capacity));
         format!("stopped for lack of room: {free} free on {path}, {floor} has to stay free; {ADVICE}")
     }

@@ -1,95 +1,56 @@
-//! The whole status of a NodeImage, made from the states of its tasks (kruise D13), and kept within bounds.
+//! What a node reports: the states of all its tasks, how its first pass ended, and how much room it has.
 
-use std::collections::BTreeMap;
+use jiff::Timestamp;
 
-use prewarm_api::kruise::{
-    FirstSyncStatus, ImageFilesystem, ImageStatus, ImageTagStatus, NodeImageStatus, PullPhase,
-};
+use super::disk::Room;
+use super::state::{Phase, TaskState};
+use crate::time::stamp;
 
-mod bound;
-
-pub use bound::{MOST_STATUS_BYTES, bounded};
-
-/// How far the task of one entry of the spec is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskState {
-    /// The image's name, as the key in the spec.
-    pub name: String,
-    /// Its tag's status.
-    pub status: ImageTagStatus,
+/// One report, whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// One state for each entry that was asked for and none besides, sorted by entry.
+    pub tasks: Vec<TaskState>,
+    /// How the first pass ended, once it has.
+    pub first_sync: Option<FirstSync>,
+    /// The room where images lie, if it is known.
+    pub room: Option<Room>,
 }
 
-/// Makes the status of a spec whose entries are in these states: one state for each tag in the spec and none besides.
-pub fn build(
-    tasks: &[TaskState],
-    first_sync: Option<FirstSyncStatus>,
-    filesystem: Option<ImageFilesystem>,
-) -> NodeImageStatus {
-    let count = |phase: PullPhase| number(tasks.iter().filter(|task| task.status.phase == phase).count());
-    let mut images = BTreeMap::<String, ImageStatus>::new();
-    for task in tasks {
-        images.entry(task.name.clone()).or_default().tags.push(task.status.clone());
+/// How the first pass over everything that was asked of a node ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FirstSync {
+    /// When.
+    pub at: Option<Timestamp>,
+    /// Whether everything was pulled.
+    pub is_success: Option<bool>,
+    /// What failed, in words.
+    pub message: Option<String>,
+}
+
+impl Report {
+    /// A report of tasks in these states.
+    pub fn new(mut tasks: Vec<TaskState>, first_sync: Option<FirstSync>, room: Option<Room>) -> Self {
+        tasks.sort_by(|one, other| one.key.cmp(&other.key));
+        Self { tasks, first_sync, room }
     }
-    for image in images.values_mut() {
-        image.tags.sort_by(|one, other| one.tag.cmp(&other.tag));
+
+    /// How many tasks are in a phase.
+    pub fn count(&self, phase: Phase) -> usize {
+        self.tasks.iter().filter(|task| task.phase == phase).count()
     }
-    NodeImageStatus {
-        desired: number(tasks.len()),
-        succeeded: count(PullPhase::Succeeded),
-        failed: count(PullPhase::Failed),
-        pulling: count(PullPhase::Pulling),
-        waiting: count(PullPhase::Waiting),
-        image_statuses: Some(images).filter(|images| !images.is_empty()),
-        first_sync_status: first_sync,
-        image_filesystem: filesystem,
+
+    /// Whether nothing is left to do.
+    pub fn is_idle(&self) -> bool {
+        self.tasks.iter().all(|task| matches!(task.phase, Phase::Succeeded | Phase::Failed))
     }
 }
 
-fn number(count: usize) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn task(name: &str, tag: &str, phase: PullPhase) -> TaskState {
-        let status = ImageTagStatus { tag: tag.to_owned(), phase, ..ImageTagStatus::default() };
-        TaskState { name: name.to_owned(), status }
-    }
-
-    #[test]
-    fn a_status_counts_phases_and_sorts_names_and_tags() {
-        let tasks = [
-            task("web", "v2", PullPhase::Pulling),
-            task("base", "1", PullPhase::Failed),
-            task("web", "v1", PullPhase::Succeeded),
-            task("web", "v10", PullPhase::Waiting),
-            task("web", "latest", PullPhase::Succeeded),
-        ];
-        let first_sync = FirstSyncStatus { message: Some("1 failed".into()), ..FirstSyncStatus::default() };
-        let filesystem = ImageFilesystem { free_bytes: 1, capacity_bytes: 2 };
-        let image = |indices: &[usize]| ImageStatus {
-            tags: indices.iter().map(|index| tasks[*index].status.clone()).collect(),
-        };
-        let wanted = NodeImageStatus {
-            desired: 5,
-            succeeded: 2,
-            failed: 1,
-            pulling: 1,
-            waiting: 1,
-            image_statuses: Some(BTreeMap::from([
-                ("base".to_owned(), image(&[1])),
-                ("web".to_owned(), image(&[4, 2, 3, 0])),
-            ])),
-            first_sync_status: Some(first_sync.clone()),
-            image_filesystem: Some(filesystem.clone()),
-        };
-        assert_eq!(build(&tasks, Some(first_sync), Some(filesystem)), wanted);
-    }
-
-    #[test]
-    fn the_status_of_an_empty_spec_has_no_map() {
-        assert_eq!(build(&[], None, None), NodeImageStatus::default());
+impl FirstSync {
+    /// How a pass ended that left tasks in these states.
+    pub fn of(tasks: &[TaskState], now: Timestamp) -> Self {
+        let failed = tasks.iter().filter(|task| task.phase == Phase::Failed).count();
+        let message = || format!("{failed} of {} images could not be pulled", tasks.len());
+        Self { at: Some(stamp(now)), is_success: Some(failed == 0), message: (failed > 0).then(message) }
     }
 }

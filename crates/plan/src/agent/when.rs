@@ -9,12 +9,10 @@
 //! of a large NodeImage. Progress alone leaves every 5 s at most, and free
 //! disk never causes a report. Time is counted from any fixed moment.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use prewarm_api::kruise::{ImageTagStatus, NodeImageStatus, PullPhase};
-
-use super::entry::UNPACKING;
+use super::report::Report;
+use super::state::{Note, Phase, TaskState};
 use crate::backoff::double;
 
 /// The first interval between reports of one stretch of work. The following ones double.
@@ -27,7 +25,7 @@ pub const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest interval for a large NodeImage, since its writes cost the API server as much as it is large.
 pub const LONGEST_INTERVAL_LARGE: Duration = Duration::from_secs(8);
 /// From so many tags on a NodeImage is large.
-pub const LARGE: i32 = 50;
+pub const LARGE: usize = 50;
 /// Between reports that tell of nothing but progress lies at least this.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -44,68 +42,46 @@ pub enum Change {
     Idle,
 }
 
-/// What a report tells that the last one did not. The room on the disk is not looked at, and neither are the numbers
-/// in the texts of waiting tags, because they tell of that room.
-pub fn compare(last: &NodeImageStatus, next: &NodeImageStatus) -> Change {
+/// What a report tells that the last one did not. The room on the disk is not looked at, be it the amount itself or the
+/// reason why a task waits.
+pub fn compare(last: &Report, next: &Report) -> Change {
     match difference(last, next) {
-        Change::Step if next.pulling + next.waiting == 0 => Change::Idle,
+        Change::Step if next.is_idle() => Change::Idle,
         change => change,
     }
 }
 
-fn difference(last: &NodeImageStatus, next: &NodeImageStatus) -> Change {
-    let numbers = |status: &NodeImageStatus| {
-        [status.desired, status.succeeded, status.failed, status.pulling, status.waiting]
-    };
-    if numbers(last) != numbers(next) || last.first_sync_status != next.first_sync_status {
+fn difference(last: &Report, next: &Report) -> Change {
+    if last.tasks.len() != next.tasks.len() || last.first_sync != next.first_sync {
         return Change::Step;
     }
-    let images = |status: &NodeImageStatus| status.image_statuses.as_ref().map_or(0, BTreeMap::len);
-    if images(last) != images(next) {
-        return Change::Step;
-    }
-    let pairs = last.image_statuses.iter().flatten().zip(next.image_statuses.iter().flatten());
-    let changes =
-        pairs.map(
-            |((name, last), (next_name, next))| {
-                if name == next_name { difference_of_tags(&last.tags, &next.tags) } else { Change::Step }
-            },
-        );
-    changes.max().unwrap_or(Change::Nothing)
+    let pairs = last.tasks.iter().zip(&next.tasks);
+    pairs.map(|(last, next)| difference_of_task(last, next)).max().unwrap_or(Change::Nothing)
 }
 
-fn difference_of_tags(last: &[ImageTagStatus], next: &[ImageTagStatus]) -> Change {
-    if last.len() != next.len() {
-        return Change::Step;
-    }
-    last.iter().zip(next).map(|(last, next)| difference_of_tag(last, next)).max().unwrap_or(Change::Nothing)
-}
-
-fn difference_of_tag(last: &ImageTagStatus, next: &ImageTagStatus) -> Change {
-    if last == next {
-        return Change::Nothing;
-    }
+fn difference_of_task(last: &TaskState, next: &TaskState) -> Change {
     let mut aligned = last.clone();
-    let waits = last.phase == PullPhase::Waiting && next.phase == PullPhase::Waiting;
-    if waits && without_numbers(last) == without_numbers(next) {
-        aligned.message.clone_from(&next.message);
+    if says_the_same(last.note.as_ref(), next.note.as_ref()) {
+        aligned.note.clone_from(&next.note);
     }
     if aligned == *next {
         return Change::Nothing;
     }
-    let unpacks = [last, next].iter().any(|status| status.message.as_deref() == Some(UNPACKING));
-    if unpacks && last.phase == PullPhase::Pulling && next.phase == PullPhase::Pulling {
-        aligned.message.clone_from(&next.message);
+    let is_pulled = last.phase == Phase::Pulling && next.phase == Phase::Pulling;
+    if is_pulled && [last, next].iter().any(|state| state.note == Some(Note::Unpacking)) {
+        aligned.note.clone_from(&next.note);
     }
-    aligned.progress = next.progress;
-    aligned.bytes_done = next.bytes_done;
-    aligned.bytes_total = next.bytes_total;
+    (aligned.percent, aligned.bytes) = (next.percent, next.bytes);
     if aligned == *next { Change::Progress } else { Change::Step }
 }
 
-fn without_numbers(status: &ImageTagStatus) -> Option<String> {
-    let message = status.message.as_ref()?;
-    Some(message.chars().filter(|one| !one.is_ascii_digit() && *one != '.').collect())
+/// Whether two notes tell a reader the same. One that was read back from a status has only its text.
+fn says_the_same(last: Option<&Note>, next: Option<&Note>) -> bool {
+    match (last, next) {
+        (Some(Note::Wait(last)), Some(Note::Wait(next))) => last.is_like(next),
+        (Some(Note::Text(text)), Some(next)) => *text == next.message(),
+        (last, next) => last == next,
+    }
 }
 
 /// Decides when the next report may leave.
@@ -121,7 +97,7 @@ pub struct Coalescer {
 impl Coalescer {
     /// When a report with this change may leave, if it is worth one at all. That moment is never before `now`.
     /// `desired` is the number of tags in it.
-    pub fn due(&mut self, change: Change, desired: i32, now: Duration) -> Option<Duration> {
+    pub fn due(&mut self, change: Change, desired: usize, now: Duration) -> Option<Duration> {
         let is_large = desired >= LARGE;
         let (first, longest) = if is_large {
             (FIRST_INTERVAL_LARGE, LONGEST_INTERVAL_LARGE)

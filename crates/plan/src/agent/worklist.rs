@@ -12,22 +12,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::{FailureClass, ImageTagStatus, PullPhase};
+use prewarm_api::kruise::FailureClass;
 use prewarm_api::reference::ImageRef;
 
 use super::Moment;
-use super::attempt::Next;
-use super::entry::{Entry, Stage, whole_seconds};
+use super::attempt::{Next, Reason};
+use super::entry::{Entry, Failed, Stage};
 use super::pace::Pace;
 use super::queue::Turns;
-use super::report::TaskState;
+use super::state::{Note, Phase, TaskState};
 use super::task::{Asked, BadEntry, Task};
+use super::wait::WaitReason;
 use crate::object::ImageKey;
-use outcome::ending;
+use crate::time::stamp;
+use outcome::failed;
 
-pub use outcome::{Conditions, Decision, Ending, Failure, Found, LookAhead, Outcome, Start};
-pub use waits::Waits;
+pub use outcome::{Conditions, Decision, Ended, Ending, Failure, Found, LookAhead, Outcome, Start};
 
 mod ahead;
 mod end;
@@ -58,24 +58,19 @@ impl Worklist {
 
     /// Takes over what the NodeImage asks. Known tasks go on, new ones are queued or, if the NodeImage says so,
     /// resumed. Returns the attempts to cancel.
-    pub fn adopt(
-        &mut self,
-        asked: Asked,
-        reported: &BTreeMap<ImageKey, ImageTagStatus>,
-        now: Moment,
-    ) -> Vec<u64> {
+    pub fn adopt(&mut self, asked: Asked, reported: &BTreeMap<ImageKey, TaskState>, now: Moment) -> Vec<u64> {
         let cancelled = self.withdraw(&asked.tasks);
         for (key, task) in asked.tasks {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.task = task;
                 continue;
             }
-            let known = reported.get(&key).filter(|status| status.version == task.version);
+            let known = reported.get(&key).filter(|state| state.version == task.version);
             let mut entry = match known {
-                Some(status) => Entry::resumed(task, status, now),
+                Some(state) => Entry::resumed(task, state, now),
                 None => Entry::new(task),
             };
-            entry.asked_at = Some(now.elapsed);
+            entry.course.asked_at = Some(now.elapsed);
             self.entries.insert(key, entry);
         }
         self.take_over_bad(asked.bad, reported, now);
@@ -96,18 +91,13 @@ impl Worklist {
     }
 
     /// A bad entry keeps the time at which it was first reported.
-    fn take_over_bad(
-        &mut self,
-        bad: Vec<BadEntry>,
-        reported: &BTreeMap<ImageKey, ImageTagStatus>,
-        now: Moment,
-    ) {
+    fn take_over_bad(&mut self, bad: Vec<BadEntry>, reported: &BTreeMap<ImageKey, TaskState>, now: Moment) {
         let seen = std::mem::take(&mut self.bad);
         let since = |entry: &BadEntry| {
             let known = seen.iter().find(|(known, _)| known == entry).map(|(_, at)| *at);
-            let reported = reported.get(&entry.key).filter(|status| status.version == entry.version);
-            let reported = reported.filter(|status| status.phase == PullPhase::Failed);
-            known.or_else(|| Some(reported?.completion_time.as_ref()?.0)).unwrap_or(now.wall)
+            let reported = reported.get(&entry.key).filter(|state| state.version == entry.version);
+            let reported = reported.filter(|state| state.phase == Phase::Failed);
+            known.or_else(|| reported?.completed_at).unwrap_or(now.wall)
         };
         self.bad =
             bad.into_iter().map(|entry| (since(&entry), entry)).map(|(at, entry)| (entry, at)).collect();
@@ -131,17 +121,17 @@ impl Worklist {
     fn end_overdue(&mut self, now: Moment, decision: &mut Decision) {
         for entry in self.entries.values_mut() {
             match entry.stage {
-                Stage::Finished | Stage::Attempting { .. } | Stage::Confirming { .. } => continue,
-                Stage::Resting { until } if until <= now.elapsed => entry.stage = Stage::QUEUED,
-                Stage::Queued(_) | Stage::Resting { .. } => {}
+                Stage::Finished(_) | Stage::Attempting { .. } | Stage::Confirming { .. } => continue,
+                Stage::Resting { until, .. } if until <= now.elapsed => entry.stage = Stage::QUEUED,
+                Stage::Queued { .. } | Stage::Resting { .. } => {}
             }
-            if let Next::GiveUp(reason) = entry.timeline().next(entry.failures, entry.elapsed(now)) {
-                if let Some(message) = reason.message() {
-                    entry.message = Some(message.to_owned());
-                    entry.class = Some(FailureClass::TimedOut);
+            if let Next::GiveUp(reason) = entry.task.timeline.next(entry.failures, entry.elapsed(now)) {
+                if reason == Reason::Deadline {
+                    let (class, note) = (Some(FailureClass::TimedOut), Some(Note::Deadline));
+                    entry.last_failure = Failed { class, note, ..entry.last_failure.clone() };
                 }
-                entry.finish(now);
-                decision.endings.push(ending(entry, now, false));
+                entry.give_up(now);
+                decision.endings.push(failed(entry, now));
             }
         }
     }
@@ -164,45 +154,40 @@ impl Worklist {
 
     fn begin(&mut self, key: &ImageKey, now: Moment) -> Option<Start> {
         let entry = self.entries.get_mut(key)?;
-        let Next::Attempt { timeout } = entry.timeline().next(entry.failures, entry.elapsed(now)) else {
+        let Next::Attempt { timeout } = entry.task.timeline.next(entry.failures, entry.elapsed(now)) else {
             return None;
         };
         self.attempts += 1;
         self.turns.took(entry.task.owner());
-        let is_known_absent = ahead::is_absent(entry.stage, now);
+        let is_known_absent = ahead::is_absent(&entry.stage, now);
         entry.stage = Stage::Attempting { attempt: self.attempts };
-        let is_first = entry.begun.replace(entry.begun.unwrap_or(now.elapsed)).is_none();
-        let waited = entry.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
-        entry.started_at.get_or_insert(whole_seconds(now.wall));
-        if entry.failures == 0 {
-            entry.message = None;
-        }
+        let course = &mut entry.course;
+        let is_first = course.begun.replace(course.begun.unwrap_or(now.elapsed)).is_none();
+        let waited = course.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
+        course.started_at.get_or_insert(stamp(now.wall));
         entry.bytes = None;
         Some(Start { attempt: self.attempts, task: entry.task.clone(), timeout, is_known_absent, waited })
     }
 
-    /// Says why each queued task waits, in words that do not change while it does.
+    /// Notes why each queued task waits.
     fn explain_waiting(&mut self, conditions: &Conditions, now: Moment) {
-        let closed: BTreeMap<ImageKey, Duration> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.stage.is_queued())
-            .filter_map(|(key, entry)| Some((key.clone(), self.closed_until(&entry.task, now)?)))
-            .collect();
-        for (key, entry) in &mut self.entries {
-            if !entry.stage.is_queued() || entry.failures > 0 {
-                continue;
+        let reasons: Vec<Option<WaitReason>> =
+            self.entries.values().map(|entry| self.wait_reason(entry, conditions, now)).collect();
+        for (entry, reason) in self.entries.values_mut().zip(reasons) {
+            if let Stage::Queued { wait, .. } = &mut entry.stage {
+                *wait = reason;
             }
-            let registry = entry.task.reference.registry();
-            let why = match conditions.blocks() {
-                Some(why) => why.to_owned(),
-                None if closed.contains_key(key) => {
-                    format!("waits because {registry} asked for fewer requests")
-                }
-                None => format!("waits for one of {} places", conditions.parallel),
-            };
-            entry.message = Some(why);
         }
+    }
+
+    /// Why a queued task waits.
+    fn wait_reason(&self, entry: &Entry, conditions: &Conditions, now: Moment) -> Option<WaitReason> {
+        if !entry.stage.is_queued() {
+            return None;
+        }
+        let slow = || WaitReason::SlowRegistry { registry: entry.task.reference.registry().to_owned() };
+        let is_closed = || self.closed_until(&entry.task, now).is_some();
+        Some(conditions.blocks().or_else(|| is_closed().then(slow)).unwrap_or(conditions.no_place()))
     }
 
     /// When the next thing happens by itself: a rest or a deadline ends, or a registry may be asked again.
@@ -210,10 +195,10 @@ impl Worklist {
         let has_place = self.taken_places() < conditions.parallel && conditions.blocks().is_none();
         let wake = |entry: &Entry| {
             let ready = match entry.stage {
-                Stage::Finished | Stage::Attempting { .. } | Stage::Confirming { .. } => return None,
-                Stage::Resting { until } => Some(until),
-                Stage::Queued(_) if has_place => self.closed_until(&entry.task, now),
-                Stage::Queued(_) => None,
+                Stage::Finished(_) | Stage::Attempting { .. } | Stage::Confirming { .. } => return None,
+                Stage::Resting { until, .. } => Some(until),
+                Stage::Queued { .. } if has_place => self.closed_until(&entry.task, now),
+                Stage::Queued { .. } => None,
             };
             ready.into_iter().chain(entry.deadline()).min()
         };
@@ -226,15 +211,8 @@ impl Worklist {
 
     /// What is to be reported of every entry.
     pub fn states(&self) -> Vec<TaskState> {
-        let good = self
-            .entries
-            .values()
-            .map(|entry| TaskState { name: entry.task.key.name.clone(), status: entry.status() });
-        let bad = self.bad.iter().map(|(entry, seen)| TaskState {
-            name: entry.key.name.clone(),
-            status: bad_status(entry, *seen),
-        });
-        good.chain(bad).collect()
+        let good = self.entries.values().map(Entry::state);
+        good.chain(self.bad.iter().map(|(entry, seen)| bad_state(entry, *seen))).collect()
     }
 
     /// How many entries there are, good and bad.
@@ -253,7 +231,7 @@ impl Worklist {
 
     /// How many tasks have not ended.
     pub fn unfinished(&self) -> usize {
-        self.entries.values().filter(|entry| entry.stage != Stage::Finished).count()
+        self.entries.values().filter(|entry| !entry.stage.is_finished()).count()
     }
 
     /// How many tasks wait for an attempt.
@@ -262,16 +240,13 @@ impl Worklist {
     }
 }
 
-fn bad_status(entry: &BadEntry, seen: Timestamp) -> ImageTagStatus {
-    let time = Time(whole_seconds(seen));
-    ImageTagStatus {
-        tag: entry.key.tag.clone(),
-        phase: PullPhase::Failed,
-        start_time: Some(time.clone()),
-        completion_time: Some(time),
-        version: entry.version,
-        message: Some(entry.reason.clone()),
-        failure_class: Some(entry.class),
-        ..ImageTagStatus::default()
+fn bad_state(entry: &BadEntry, seen: Timestamp) -> TaskState {
+    let time = Some(stamp(seen));
+    TaskState {
+        started_at: time,
+        completed_at: time,
+        note: Some(Note::Text(entry.reason.clone())),
+        class: Some(entry.class),
+        ..TaskState::new(entry.key.clone(), entry.version, Phase::Failed)
     }
 }

@@ -8,12 +8,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
-use prewarm_api::kruise::{ImageTagStatus, NodeImage, PullPhase};
-use prewarm_plan::agent::report::{TaskState, build};
+use prewarm_api::kruise::{ImageTagStatus, NodeImage};
+use prewarm_plan::agent::kruise::{self, Status};
+use prewarm_plan::agent::report::Report;
+use prewarm_plan::agent::state::{Phase, TaskState};
+use prewarm_plan::object::ImageKey;
 use prewarm_plan::time::stamp;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -185,32 +187,24 @@ fn has_work(object: &NodeImage) -> bool {
 
 /// One report of the whole status, in the form of the real agent: every tag of the spec has arrived.
 async fn report(api: &Api<NodeImage>, object: &NodeImage, begin: Timestamp) -> anyhow::Result<NodeImage> {
-    let known = statuses(object);
+    let known = kruise::reported(&serde_json::to_value(&object.status)?);
     let tags =
         object.spec.images.iter().flat_map(|(name, image)| image.tags.iter().map(move |tag| (name, tag)));
-    let tasks: Vec<TaskState> = tags
-        .map(|(name, tag)| {
-            let known =
-                known.get(&(name.as_str(), tag.tag.as_str())).filter(|known| known.version == tag.version);
-            let status = known.map_or_else(
-                || ImageTagStatus {
-                    tag: tag.tag.clone(),
-                    phase: PullPhase::Succeeded,
-                    progress: 100,
-                    start_time: Some(Time(stamp(begin))),
-                    completion_time: Some(Time(stamp(Timestamp::now()))),
-                    version: tag.version,
-                    image_id: Some(format!("{name}@sha256:{:064x}", name.len())),
-                    ..ImageTagStatus::default()
-                },
-                |known| (*known).clone(),
-            );
-            TaskState { name: name.clone(), status }
+    let tasks = tags.map(|(name, tag)| {
+        let key = ImageKey { name: name.clone(), tag: tag.tag.clone() };
+        let known = known.get(&key).filter(|known| known.version == tag.version).cloned();
+        known.unwrap_or_else(|| TaskState {
+            percent: 100,
+            started_at: Some(stamp(begin)),
+            completed_at: Some(stamp(Timestamp::now())),
+            image_id: Some(format!("{name}@sha256:{:064x}", name.len())),
+            ..TaskState::new(key, tag.version, Phase::Succeeded)
         })
-        .collect();
+    });
+    let status = Status::of(Report::new(tasks.collect(), None, None));
     let patch = json!([
         { "op": "test", "path": "/metadata/uid", "value": object.metadata.uid },
-        { "op": "add", "path": "/status", "value": build(&tasks, None, None) },
+        { "op": "add", "path": "/status", "value": status },
     ]);
     let patch = Patch::Json::<()>(serde_json::from_value(patch)?);
     Ok(api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await?)

@@ -1,16 +1,16 @@
-use std::collections::BTreeMap;
-
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::{FirstSyncStatus, ImageFilesystem, ImageStatus};
-
 use super::*;
+use crate::agent::disk::{MinFree, Room, Shortage};
+use crate::agent::report::FirstSync;
+use crate::agent::state::Bytes;
+use crate::agent::wait::WaitReason;
+use crate::object::ImageKey;
 
 fn milliseconds(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
 /// When reports leave on a node that has a step to tell at every moment, in milliseconds.
-fn steady(desired: i32, until: Duration) -> Vec<u128> {
+fn steady(desired: usize, until: Duration) -> Vec<u128> {
     let mut coalescer = Coalescer::default();
     let (mut now, mut left) = (Duration::ZERO, Vec::new());
     while now < until {
@@ -121,29 +121,23 @@ fn simulate(images: u64, parallel: u64, pull: Duration) -> u32 {
     reports + 1
 }
 
-fn status(tag: &ImageTagStatus) -> NodeImageStatus {
-    let count = |phase: PullPhase| i32::from(tag.phase == phase);
-    NodeImageStatus {
-        desired: 1,
-        succeeded: count(PullPhase::Succeeded),
-        failed: count(PullPhase::Failed),
-        pulling: count(PullPhase::Pulling),
-        waiting: count(PullPhase::Waiting),
-        image_statuses: Some(BTreeMap::from([("web".to_owned(), ImageStatus { tags: vec![tag.clone()] })])),
-        ..NodeImageStatus::default()
-    }
+fn status(task: &TaskState) -> Report {
+    Report::new(vec![task.clone()], None, None)
 }
 
-fn pulling() -> ImageTagStatus {
-    ImageTagStatus {
-        tag: "v1".to_owned(),
-        phase: PullPhase::Pulling,
-        progress: 10,
-        ..ImageTagStatus::default()
-    }
+fn pulling() -> TaskState {
+    TaskState { percent: 10, ..TaskState::new(key("web", "v1"), 0, Phase::Pulling) }
 }
 
-fn change(last: &ImageTagStatus, next: &ImageTagStatus) -> Change {
+fn key(name: &str, tag: &str) -> ImageKey {
+    ImageKey { name: name.to_owned(), tag: tag.to_owned() }
+}
+
+fn text(text: &str) -> Option<Note> {
+    Some(Note::Text(text.to_owned()))
+}
+
+fn change(last: &TaskState, next: &TaskState) -> Change {
     compare(&status(last), &status(next))
 }
 
@@ -154,85 +148,82 @@ fn the_same_again_is_nothing() {
 
 #[test]
 fn room_on_the_disk_is_nothing() {
-    let next = NodeImageStatus {
-        image_filesystem: Some(ImageFilesystem { free_bytes: 1, capacity_bytes: 2 }),
-        ..status(&pulling())
-    };
+    let next = Report { room: Some(Room { free: 1, capacity: 2 }), ..status(&pulling()) };
     assert_eq!(compare(&status(&pulling()), &next), Change::Nothing);
 }
 
 #[test]
 fn percent_and_bytes_are_progress() {
-    let next = ImageTagStatus { progress: 20, bytes_done: Some(2), bytes_total: Some(10), ..pulling() };
+    let next = TaskState { percent: 20, bytes: Some(Bytes { done: 2, total: 10 }), ..pulling() };
     assert_eq!(change(&pulling(), &next), Change::Progress);
 }
 
 #[test]
 fn unpacking_is_progress_too_until_something_fails() {
-    let unpacking = ImageTagStatus { message: Some(UNPACKING.into()), progress: 99, ..pulling() };
+    let unpacking = TaskState { note: Some(Note::Unpacking), percent: 99, ..pulling() };
     assert_eq!(change(&pulling(), &unpacking), Change::Progress);
     assert_eq!(change(&unpacking, &pulling()), Change::Progress);
-    let failed = ImageTagStatus { message: Some("it broke".into()), failed_attempts: 1, ..pulling() };
+    let failed = TaskState { note: text("it broke"), failed_attempts: 1, ..pulling() };
     assert_eq!(change(&unpacking, &failed), Change::Step);
 }
 
 #[test]
 fn another_attempt_is_a_step_also_with_progress() {
-    assert_eq!(
-        change(&pulling(), &ImageTagStatus { failed_attempts: 2, progress: 0, ..pulling() }),
-        Change::Step
-    );
-    assert_eq!(change(&pulling(), &ImageTagStatus { message: Some("…".into()), ..pulling() }), Change::Step);
+    assert_eq!(change(&pulling(), &TaskState { failed_attempts: 2, percent: 0, ..pulling() }), Change::Step);
+    assert_eq!(change(&pulling(), &TaskState { note: text("…"), ..pulling() }), Change::Step);
 }
 
 #[test]
 fn the_end_of_the_last_pull_is_idle() {
-    for phase in [PullPhase::Succeeded, PullPhase::Failed] {
-        assert_eq!(change(&pulling(), &ImageTagStatus { phase, ..pulling() }), Change::Idle);
+    for phase in [Phase::Succeeded, Phase::Failed] {
+        assert_eq!(change(&pulling(), &TaskState { phase, ..pulling() }), Change::Idle);
     }
 }
 
 #[test]
 fn a_loss_on_an_idle_node_is_told_at_once() {
-    let succeeded = ImageTagStatus { phase: PullPhase::Succeeded, ..pulling() };
-    let lost = ImageTagStatus { lost_at: Some(Time(jiff::Timestamp::UNIX_EPOCH)), ..succeeded.clone() };
+    let succeeded = TaskState { phase: Phase::Succeeded, ..pulling() };
+    let lost = TaskState { lost_at: Some(jiff::Timestamp::UNIX_EPOCH), ..succeeded.clone() };
     assert_eq!(change(&succeeded, &lost), Change::Idle);
 }
 
 #[test]
 fn tags_and_images_that_come_or_go_are_steps() {
     let one = status(&pulling());
-    let other_tag = status(&ImageTagStatus { tag: "v2".to_owned(), ..pulling() });
-    assert_eq!(compare(&one, &other_tag), Change::Step);
-    let mut other_name = one.clone();
-    other_name.image_statuses = other_name
-        .image_statuses
-        .map(|images| images.into_values().map(|image| ("shop".to_owned(), image)).collect());
-    assert_eq!(compare(&one, &other_name), Change::Step);
-    let mut more = one.clone();
-    more.image_statuses.as_mut().unwrap().get_mut("web").unwrap().tags.push(pulling());
+    for other in [key("web", "v2"), key("shop", "v1")] {
+        assert_eq!(compare(&one, &status(&TaskState { key: other, ..pulling() })), Change::Step);
+    }
+    let more = Report::new(vec![pulling(), pulling()], None, None);
     assert_eq!(compare(&one, &more), Change::Step);
-    assert_eq!(compare(&one, &NodeImageStatus::default()), Change::Idle);
+    assert_eq!(compare(&one, &Report::default()), Change::Idle);
 }
 
 #[test]
 fn the_end_of_the_first_pass_is_a_step() {
-    let next = NodeImageStatus { first_sync_status: Some(FirstSyncStatus::default()), ..status(&pulling()) };
+    let next = Report { first_sync: Some(FirstSync::default()), ..status(&pulling()) };
     assert_eq!(compare(&status(&pulling()), &next), Change::Step);
 }
 
 #[test]
-fn numbers_in_the_text_of_a_waiting_tag_are_nothing_and_other_words_are_a_step() {
-    let waiting = |message: &str| ImageTagStatus {
-        phase: PullPhase::Waiting,
-        message: Some(message.to_owned()),
-        ..pulling()
+fn how_much_room_a_waiting_task_finds_is_nothing_and_another_reason_is_a_step() {
+    let waiting = |reason| TaskState { phase: Phase::Waiting, note: Some(Note::Wait(reason)), ..pulling() };
+    let room = |free| {
+        let room = Room { free, capacity: 100 };
+        waiting(WaitReason::NoRoom(Shortage { room, min_free: MinFree::default(), path: "/images".into() }))
     };
-    let twelve = waiting("waits for room: 12 % free");
-    assert_eq!(change(&twelve, &waiting("waits for room: 9.5 % free")), Change::Nothing);
-    assert_eq!(change(&twelve, &waiting("waits for the registry")), Change::Step);
-    assert_eq!(change(&twelve, &ImageTagStatus { message: None, ..twelve.clone() }), Change::Step);
+    let registry = WaitReason::SlowRegistry { registry: "slow.example".to_owned() };
+    assert_eq!(change(&room(12), &room(9)), Change::Nothing);
+    assert_eq!(change(&room(12), &waiting(registry)), Change::Step);
+    assert_eq!(change(&room(12), &TaskState { note: None, ..room(12) }), Change::Step);
     // In the text of a failure, a number may be all that matters.
-    let failed = |message: &str| ImageTagStatus { phase: PullPhase::Failed, ..waiting(message) };
+    let failed = |message| TaskState { phase: Phase::Failed, note: text(message), ..pulling() };
     assert_eq!(change(&failed("status 404"), &failed("status 403")), Change::Idle);
+}
+
+#[test]
+fn a_reason_that_was_read_back_as_text_says_the_same() {
+    let waiting = |note| TaskState { phase: Phase::Waiting, note, ..pulling() };
+    let place = Some(Note::Wait(WaitReason::NoPlace { places: 2 }));
+    assert_eq!(change(&waiting(text("waits for one of 2 places")), &waiting(place.clone())), Change::Nothing);
+    assert_eq!(change(&waiting(text("waits for one of 3 places")), &waiting(place)), Change::Step);
 }

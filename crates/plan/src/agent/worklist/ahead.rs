@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Worklist;
-use super::end::succeed;
-use super::outcome::{Conditions, Ending, Found, LookAhead, ending};
+use super::outcome::{Conditions, Ending, Found, LookAhead, present};
 use crate::agent::Moment;
 use crate::agent::entry::{Look, Stage};
 use crate::object::ImageKey;
@@ -24,9 +23,9 @@ impl Worklist {
             return None;
         }
         let mut images = Vec::new();
-        let unasked = self.entries.iter_mut().filter(|(_, entry)| entry.stage == Stage::QUEUED);
+        let unasked = self.entries.iter_mut().filter(|(_, entry)| entry.stage.look() == Some(Look::Unasked));
         for (key, entry) in unasked.filter(|(_, entry)| !entry.task.is_always).take(MAX_LOOKS) {
-            entry.stage = Stage::Queued(Look::Asked);
+            entry.stage.set_look(Look::Asked);
             images.push((key.clone(), entry.task.reference.clone()));
         }
         if images.is_empty() {
@@ -45,18 +44,17 @@ impl Worklist {
         }
         self.is_looking = false;
         // A task that was begun, withdrawn or asked for anew meanwhile is no longer waiting for this answer.
-        let asked = self.entries.iter_mut().filter(|(_, entry)| entry.stage == Stage::Queued(Look::Asked));
+        let asked = self.entries.iter_mut().filter(|(_, entry)| entry.stage.look() == Some(Look::Asked));
         for (key, entry) in asked {
-            entry.stage = match found.remove(key) {
-                Some(Found::Absent) => Stage::Queued(Look::Absent { at: now.elapsed }),
-                Some(Found::Unclear) => Stage::Queued(Look::Unclear),
-                None => Stage::QUEUED,
+            match found.remove(key) {
+                Some(Found::Absent) => entry.stage.set_look(Look::Absent { at: now.elapsed }),
+                Some(Found::Unclear) => entry.stage.set_look(Look::Unclear),
+                None => entry.stage.set_look(Look::Unasked),
                 Some(Found::Present { image_id }) => {
-                    succeed(entry, image_id, now);
-                    endings.push(ending(entry, now, true));
-                    continue;
+                    entry.succeed(image_id, now);
+                    endings.push(present(entry, now));
                 }
-            };
+            }
         }
         endings
     }
@@ -68,12 +66,12 @@ impl Worklist {
         };
         let twins = self.entries.values_mut().filter(|entry| entry.stage.is_queued());
         for twin in twins.filter(|entry| entry.task.reference == reference) {
-            twin.stage = Stage::QUEUED;
+            twin.stage.set_look(Look::Unasked);
         }
     }
 }
 
 /// Whether the last look at a queued task found nothing, and counts.
-pub(super) fn is_absent(stage: Stage, now: Moment) -> bool {
-    matches!(stage, Stage::Queued(Look::Absent { at }) if now.elapsed.saturating_sub(at) <= LOOK_LASTS)
+pub(super) fn is_absent(stage: &Stage, now: Moment) -> bool {
+    matches!(stage.look(), Some(Look::Absent { at }) if now.elapsed.saturating_sub(at) <= LOOK_LASTS)
 }

@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use prewarm_api::kruise::{FailureClass, PullPhase};
+use prewarm_api::kruise::FailureClass;
 use prewarm_api::reference::ImageRef;
 
 use super::Worklist;
-use super::outcome::{Ending, Failure, Outcome, ending};
+use super::outcome::{Ending, Failure, Outcome, failed, present, pulled};
 use crate::agent::attempt::{Next, Reason};
-use crate::agent::entry::{Bytes, Entry, Stage, whole_seconds};
+use crate::agent::entry::{End, Entry, Failed, Look, Stage};
+use crate::agent::state::{Bytes, Note};
 use crate::agent::task::Task;
+use crate::agent::wait::WaitReason;
 use crate::agent::{Moment, message};
 use crate::backoff;
 use crate::object::ImageKey;
+use crate::time::stamp;
 
 /// After its second loss within a run, an image is left alone for this long, then twice as long, and so on: somebody
 /// needs the room more.
@@ -50,15 +53,12 @@ impl Worklist {
         let entry = self.attempted(attempt)?;
         match outcome {
             Outcome::Succeeded { image_id, was_present } => {
-                succeed(entry, image_id, now);
-                Some(ending(entry, now, was_present))
+                entry.succeed(image_id, now);
+                Some(if was_present { present(entry, now) } else { pulled(entry, now) })
             }
             Outcome::Failed(failure) => fail(entry, &failure, now, jitter),
-            Outcome::Interrupted(why) => {
-                entry.stage = Stage::QUEUED;
-                if entry.failures == 0 {
-                    entry.message = Some(why);
-                }
+            Outcome::Interrupted => {
+                entry.stage = Stage::Queued { look: Look::Unasked, wait: Some(WaitReason::RuntimeGone) };
                 None
             }
         }
@@ -70,22 +70,21 @@ impl Worklist {
 
     /// What should be on the node: the images of all tasks that ended well.
     pub fn warmed(&self) -> impl Iterator<Item = (&ImageKey, &ImageRef)> {
-        let ended_well = |entry: &&Entry| entry.stage == Stage::Finished && entry.is_success;
-        self.entries.values().filter(ended_well).map(|entry| (&entry.task.key, &entry.task.reference))
+        let ended_well = self.entries.values().filter(|entry| entry.stage.has_succeeded());
+        ended_well.map(|entry| (&entry.task.key, &entry.task.reference))
     }
 
     /// Notes which of the warmed images are gone from the node. Entries by hand are pulled again; of the others the
     /// loss is reported and the controller decides. Returns whether anything changed.
     pub fn noted(&mut self, key: &ImageKey, is_present: bool, now: Moment) -> bool {
-        let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.phase() == PullPhase::Succeeded)
-        else {
+        let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.stage.has_succeeded()) else {
             return false;
         };
-        match (is_present, entry.lost_at.is_some()) {
-            (true, true) => entry.lost_at = None,
+        match (is_present, entry.loss.at.is_some()) {
+            (true, true) => entry.loss.at = None,
             (false, false) => {
-                entry.lost_at = Some(whole_seconds(now.wall));
-                entry.losses += 1;
+                entry.loss.at = Some(stamp(now.wall));
+                entry.loss.count += 1;
                 if entry.task.is_by_hand() {
                     pull_again(entry, now);
                 }
@@ -96,85 +95,73 @@ impl Worklist {
     }
 
     /// Entries by hand that failed for lack of credentials and may be tried once more when those change.
-    pub fn refused(&self) -> impl Iterator<Item = (&Task, Option<u64>)> {
-        self.entries.values().filter(|entry| is_refused(entry)).map(|entry| (&entry.task, entry.fingerprint))
+    pub fn refused(&self) -> impl Iterator<Item = &Task> {
+        self.entries.values().filter(|entry| refusal(entry).is_some()).map(|entry| &entry.task)
     }
 
     /// Notes what credentials an entry of [`refused`](Self::refused) has by now. If they changed, it is tried again.
     pub fn credentials_are(&mut self, key: &ImageKey, fingerprint: u64) -> bool {
         // Between question and answer the entry may have become another task.
-        let Some(entry) = self.entries.get_mut(key).filter(|entry| is_refused(entry)) else { return false };
-        match entry.fingerprint {
-            Some(known) if known != fingerprint => {
-                entry.has_retried = true;
-                entry.begin_again(Stage::QUEUED);
-                true
-            }
-            _ => {
-                entry.fingerprint = Some(fingerprint);
-                false
-            }
+        let Some(entry) = self.entries.get_mut(key) else { return false };
+        let Some(known) = refusal(entry).map(|failure| failure.fingerprint) else { return false };
+        if known.is_some_and(|known| known != fingerprint) {
+            entry.has_retried = true;
+            entry.begin_again(Stage::QUEUED);
+            return true;
         }
+        if let Stage::Finished(End::Failed { failure, .. }) = &mut entry.stage {
+            failure.fingerprint = Some(fingerprint);
+        }
+        false
     }
 }
 
-/// Whether better credentials may help: some registries hide what one may not see, so "not found" counts too.
-fn is_refused(entry: &Entry) -> bool {
-    entry.phase() == PullPhase::Failed
-        && matches!(entry.class, Some(FailureClass::Unauthorized | FailureClass::NotFound))
+/// The failure of an entry that better credentials may help: some registries hide what one may not see, so "not found"
+/// counts too.
+fn refusal(entry: &Entry) -> Option<&Failed> {
+    let Stage::Finished(End::Failed { failure, .. }) = &entry.stage else { return None };
+    let is_refused = matches!(failure.class, Some(FailureClass::Unauthorized | FailureClass::NotFound))
         && entry.task.is_by_hand()
         && !entry.task.secrets.is_empty()
-        && !entry.has_retried
-}
-
-pub(super) fn succeed(entry: &mut Entry, image_id: String, now: Moment) {
-    entry.is_success = true;
-    entry.image_id = Some(image_id);
-    entry.message = None;
-    entry.class = None;
-    entry.lost_at = None;
-    if let Some(bytes) = &mut entry.bytes {
-        bytes.done = bytes.total;
-    }
-    entry.finish(now);
+        && !entry.has_retried;
+    is_refused.then_some(failure)
 }
 
 fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Option<Ending> {
     entry.failures += 1;
-    entry.class = Some(failure.class);
-    entry.fingerprint = failure.fingerprint;
-    let timeline = entry.timeline();
-    entry.message = Some(message::sentence(&message::Failure {
-        reference: &entry.task.reference.full(),
-        class: failure.class,
-        text: &failure.text,
-        begun: entry.failures,
-        allowed: timeline.attempts,
-        credentials: &failure.problems,
-        advice: &failure.advice,
-    }));
+    let timeline = entry.task.timeline;
     let reason = match timeline.next(entry.failures, entry.elapsed(now)) {
         Next::GiveUp(reason) => Some(reason),
         Next::Attempt { .. } => failure.is_final.then_some(Reason::NoAttemptLeft),
     };
-    if let Some(reason) = reason {
-        if let Some(message) = reason.message() {
-            entry.message = Some(message.to_owned());
-        }
-        entry.finish(now);
-        return Some(ending(entry, now, false));
+    let sentence = || {
+        message::sentence(&message::Failure {
+            reference: &entry.task.reference.full(),
+            class: failure.class,
+            text: &failure.text,
+            begun: entry.failures,
+            allowed: timeline.attempts,
+            credentials: &failure.problems,
+            advice: &failure.advice,
+        })
+    };
+    let note = if reason == Some(Reason::Deadline) { Note::Deadline } else { Note::Text(sentence()) };
+    entry.last_failure =
+        Failed { class: Some(failure.class), note: Some(note), fingerprint: failure.fingerprint };
+    if reason.is_some() {
+        entry.give_up(now);
+        return Some(failed(entry, now));
     }
-    entry.stage = Stage::Resting { until: now.elapsed + backoff::pause(entry.failures, jitter) };
+    let until = now.elapsed + backoff::pause(entry.failures, jitter);
+    entry.stage = Stage::Resting { until, wait: None };
     None
 }
 
 /// At once after the first loss, and after a rest when the node keeps removing it.
 fn pull_again(entry: &mut Entry, now: Moment) {
-    let Some(doublings) = entry.losses.checked_sub(2) else { return entry.begin_again(Stage::QUEUED) };
+    let times = entry.loss.count;
+    let Some(doublings) = times.checked_sub(2) else { return entry.begin_again(Stage::QUEUED) };
     let rest = FIRST_REST_AFTER_LOSS.saturating_mul(1 << doublings.min(16)).min(LONGEST_REST_AFTER_LOSS);
-    entry.begin_again(Stage::Resting { until: now.elapsed + rest });
-    let (losses, minutes) = (entry.losses, rest.as_secs() / 60);
-    entry.message = Some(format!(
-        "waits {minutes} minutes because this node removed the image {losses} times: it lacks room"
-    ));
+    let wait = Some(WaitReason::Removed { times, rest });
+    entry.begin_again(Stage::Resting { until: now.elapsed + rest, wait });
 }

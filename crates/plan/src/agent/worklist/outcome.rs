@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use prewarm_api::kruise::{FailureClass, ImageTagStatus};
+use prewarm_api::kruise::FailureClass;
 use prewarm_api::reference::ImageRef;
 
 use crate::agent::Moment;
-use crate::agent::entry::Entry;
+use crate::agent::disk::Shortage;
+use crate::agent::entry::{End, Entry, Stage};
+use crate::agent::state::Note;
 use crate::agent::task::Task;
+use crate::agent::wait::{Hold, WaitReason};
 use crate::object::ImageKey;
 
 /// What holds for all tasks at the moment.
@@ -16,9 +19,9 @@ pub struct Conditions {
     /// How many pulls may run at once.
     pub parallel: usize,
     /// Why nothing new starts, if so.
-    pub hold: Option<String>,
+    pub hold: Option<Hold>,
     /// Why nothing starts because of the disk, if so.
-    pub no_room: Option<String>,
+    pub no_room: Option<Shortage>,
 }
 
 /// What to do now.
@@ -84,8 +87,8 @@ pub enum Outcome {
     },
     /// It failed.
     Failed(Failure),
-    /// The runtime went away, or the agent gave the attempt up for its own reasons. It does not count.
-    Interrupted(String),
+    /// The runtime went away. That does not count as an attempt.
+    Interrupted,
 }
 
 /// A failed attempt.
@@ -112,21 +115,64 @@ pub struct Failure {
 pub struct Ending {
     /// The task.
     pub task: Task,
-    /// What is reported of it.
-    pub status: ImageTagStatus,
+    /// How it ended.
+    pub result: Ended,
     /// How long it took from its first attempt on.
     pub took: Duration,
-    /// Whether the image had been there already.
-    pub was_present: bool,
+}
+
+/// How a task ended, for events and metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The image was pulled.
+    Pulled {
+        /// Its size, where the runtime tells.
+        bytes: Option<u64>,
+    },
+    /// The image had been on the node already.
+    Present,
+    /// The task was given up.
+    Failed {
+        /// What kind of failure it was.
+        class: FailureClass,
+        /// What the status says of it.
+        message: Option<String>,
+    },
 }
 
 impl Conditions {
     /// Why nothing new starts, if so.
-    pub(super) fn blocks(&self) -> Option<&str> {
-        self.hold.as_deref().or(self.no_room.as_deref())
+    pub(super) fn blocks(&self) -> Option<WaitReason> {
+        self.hold.map(WaitReason::Held).or_else(|| self.no_room.clone().map(WaitReason::NoRoom))
+    }
+
+    /// Why a task waits that nothing else is in the way of.
+    pub(super) fn no_place(&self) -> WaitReason {
+        WaitReason::NoPlace { places: self.parallel }
     }
 }
 
-pub(super) fn ending(entry: &Entry, now: Moment, was_present: bool) -> Ending {
-    Ending { task: entry.task.clone(), status: entry.status(), took: entry.elapsed(now), was_present }
+/// The ending of a task whose image was pulled.
+pub(super) fn pulled(entry: &Entry, now: Moment) -> Ending {
+    ending(entry, Ended::Pulled { bytes: entry.bytes.map(|bytes| bytes.total) }, now)
+}
+
+/// The ending of a task whose image the node had already.
+pub(super) fn present(entry: &Entry, now: Moment) -> Ending {
+    ending(entry, Ended::Present, now)
+}
+
+/// The ending of a task that was given up.
+pub(super) fn failed(entry: &Entry, now: Moment) -> Ending {
+    let (class, message) = match &entry.stage {
+        Stage::Finished(End::Failed { failure, .. }) => {
+            (failure.class, failure.note.as_ref().map(Note::message))
+        }
+        _ => (None, None),
+    };
+    ending(entry, Ended::Failed { class: class.unwrap_or_default(), message }, now)
+}
+
+fn ending(entry: &Entry, result: Ended, now: Moment) -> Ending {
+    Ending { task: entry.task.clone(), result, took: entry.elapsed(now) }
 }

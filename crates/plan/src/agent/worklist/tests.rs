@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{FailureClass, PullPhase};
+use prewarm_api::kruise::FailureClass;
 use prewarm_api::names;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::agent::entry::Bytes;
-use crate::agent::kruise::{read, reported};
+use crate::agent::disk::{MinFree, Room, Shortage};
+use crate::agent::kruise::{Status, read, reported};
+use crate::agent::report::Report;
+use crate::agent::state::Bytes;
+use crate::agent::wait::{Hold, Waits};
 
 mod ahead;
 mod waits;
@@ -57,12 +60,22 @@ fn tags(decision: &Decision) -> Vec<&str> {
     decision.starts.iter().map(|start| start.task.key.tag.as_str()).collect()
 }
 
-fn phase(worklist: &Worklist, tag: &str) -> PullPhase {
+fn phase(worklist: &Worklist, tag: &str) -> Phase {
     status(worklist, tag).phase
 }
 
-fn status(worklist: &Worklist, tag: &str) -> ImageTagStatus {
-    worklist.states().into_iter().map(|state| state.status).find(|status| status.tag == tag).unwrap()
+fn status(worklist: &Worklist, tag: &str) -> TaskState {
+    worklist.states().into_iter().find(|state| state.key.tag == tag).unwrap()
+}
+
+fn message(state: &TaskState) -> Option<String> {
+    state.note.as_ref().map(Note::message)
+}
+
+/// A disk without room.
+fn shortage() -> Shortage {
+    let room = Room { free: 12, capacity: 100 };
+    Shortage { room, min_free: MinFree::default(), path: "/images".into() }
 }
 
 fn key(tag: &str) -> ImageKey {
@@ -73,10 +86,10 @@ fn key(tag: &str) -> ImageKey {
 fn as_many_begin_as_there_are_places_and_the_others_say_why_they_wait() {
     let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" }), json!({ "tag": "3" })]);
     assert_eq!(tags(&worklist.decide(&free(2), at(1))), ["1", "2"]);
-    assert_eq!(phase(&worklist, "2"), PullPhase::Pulling);
+    assert_eq!(phase(&worklist, "2"), Phase::Pulling);
     let waiting = status(&worklist, "3");
-    assert_eq!(waiting.phase, PullPhase::Waiting);
-    assert_eq!(waiting.message.as_deref(), Some("waits for one of 2 places"));
+    assert_eq!(waiting.phase, Phase::Waiting);
+    assert_eq!(waiting.note, Some(Note::Wait(WaitReason::NoPlace { places: 2 })));
     assert_eq!(tags(&worklist.decide(&free(2), at(2))), Vec::<&str>::new());
     worklist.ended(1, success(), at(3), STEADY);
     assert_eq!(tags(&worklist.decide(&free(2), at(3))), ["3"]);
@@ -86,34 +99,35 @@ fn as_many_begin_as_there_are_places_and_the_others_say_why_they_wait() {
 fn a_success_ends_the_task_with_its_id_and_times() {
     let mut worklist = list(&[json!({ "tag": "1", "version": 4 })]);
     worklist.decide(&free(2), at(1));
-    worklist.progressed(1, Bytes { done: 50, total: 100, is_unpacking: false });
-    assert_eq!(status(&worklist, "1").progress, 50);
+    worklist.progressed(1, Bytes { done: 50, total: 100 });
+    assert_eq!(status(&worklist, "1").percent, 50);
     let ending = worklist.ended(1, success(), at(9), STEADY).unwrap();
     assert_eq!(ending.took, Duration::from_secs(8));
-    let status = ending.status;
-    assert_eq!((status.phase, status.progress, status.version), (PullPhase::Succeeded, 100, 4));
-    assert_eq!((status.bytes_done, status.bytes_total), (Some(100), Some(100)));
+    assert_eq!(ending.result, Ended::Pulled { bytes: Some(100) });
+    let status = status(&worklist, "1");
+    assert_eq!((status.phase, status.percent, status.version), (Phase::Succeeded, 100, 4));
+    assert_eq!(status.bytes, Some(Bytes { done: 100, total: 100 }));
     assert_eq!(status.image_id.as_deref(), Some("reg.example/app@sha256:1"));
-    assert_eq!(status.start_time.unwrap().0, at(1).wall);
-    assert_eq!(status.completion_time.unwrap().0, at(9).wall);
+    assert_eq!(status.started_at.unwrap(), at(1).wall);
+    assert_eq!(status.completed_at.unwrap(), at(9).wall);
 }
 
 #[test]
 fn a_tag_says_that_it_is_unpacking_and_no_longer_when_that_failed() {
     let mut worklist = list(&[json!({ "tag": "1" })]);
     worklist.decide(&free(1), at(0));
-    worklist.progressed(1, Bytes { done: 100, total: 100, is_unpacking: true });
+    worklist.progressed(1, Bytes { done: 100, total: 100 });
     let unpacking = status(&worklist, "1");
-    assert_eq!((unpacking.phase, unpacking.progress), (PullPhase::Pulling, 99));
-    assert_eq!(unpacking.message.as_deref(), Some("unpacking: all of it has arrived"));
+    assert_eq!((unpacking.phase, unpacking.percent), (Phase::Pulling, 99));
+    assert_eq!(unpacking.note, Some(Note::Unpacking));
     worklist.ended(1, failure(FailureClass::NoSpace), at(1), STEADY);
-    let failed = status(&worklist, "1").message.unwrap();
+    let failed = message(&status(&worklist, "1")).unwrap();
     assert!(failed.contains("no space (attempt 1 of 4)"), "{failed}");
     // An agent that starts anew in the middle begins with a download.
-    let told = json!({ "imageStatuses": { "reg.example/app": { "tags": [unpacking] } } });
+    let told = serde_json::to_value(Status::of(Report::new(vec![unpacking], None, None))).unwrap();
     let mut restarted = Worklist::default();
     restarted.adopt(read(&spec(&[json!({ "tag": "1" })])), &reported(&told), at(2));
-    assert_eq!(status(&restarted, "1").message, None);
+    assert_eq!(status(&restarted, "1").note, None);
 }
 
 #[test]
@@ -134,10 +148,12 @@ fn a_failure_rests_one_two_four_seconds_and_ends_without_a_last_rest() {
         now += 1;
     };
     assert_eq!(begun, [0, 1, 3]);
-    assert_eq!(ending.status.phase, PullPhase::Failed);
-    assert_eq!(ending.status.failure_class, Some(FailureClass::NotFound));
-    assert_eq!(ending.status.failed_attempts, 3);
-    let message = ending.status.message.unwrap();
+    let Ended::Failed { class: FailureClass::NotFound, message: Some(message) } = ending.result else {
+        panic!("{ending:?}")
+    };
+    let failed = status(&worklist, "1");
+    assert_eq!((failed.phase, failed.class), (Phase::Failed, Some(FailureClass::NotFound)));
+    assert_eq!((failed.failed_attempts, super::tests::message(&failed)), (3, Some(message.clone())));
     assert!(message.contains("attempt 3 of 3") && message.ends_with("mend it"), "{message}");
 }
 
@@ -146,11 +162,11 @@ fn what_the_runtime_has_pulled_holds_no_place_while_it_is_looked_for() {
     let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" })]);
     assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["1"]);
     worklist.pulled(1);
-    assert_eq!(phase(&worklist, "1"), PullPhase::Pulling);
+    assert_eq!(phase(&worklist, "1"), Phase::Pulling);
     assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["2"]);
     assert_eq!(worklist.running(), 2);
     assert!(worklist.ended(1, success(), at(1), STEADY).is_some());
-    assert_eq!(phase(&worklist, "1"), PullPhase::Succeeded);
+    assert_eq!(phase(&worklist, "1"), Phase::Succeeded);
 }
 
 #[test]
@@ -159,7 +175,7 @@ fn a_resting_task_holds_no_place() {
     assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["1"]);
     worklist.ended(1, failure(FailureClass::Unreachable), at(0), STEADY);
     assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["2"]);
-    assert_eq!(phase(&worklist, "1"), PullPhase::Pulling);
+    assert_eq!(phase(&worklist, "1"), Phase::Pulling);
 }
 
 #[test]
@@ -172,7 +188,8 @@ fn the_deadline_cuts_the_last_attempt_and_ends_a_rest() {
     assert_eq!(worklist.decide(&free(1), at(15)).wake_at, Some(Duration::from_secs(16)));
     assert_eq!(worklist.decide(&free(1), at(16)).starts[0].timeout, Duration::from_secs(1));
     let ending = worklist.ended(2, failure(FailureClass::TimedOut), at(17), STEADY).unwrap();
-    assert_eq!(ending.status.message.as_deref(), Some(names::message::TASK_DEADLINE));
+    let message = Some(names::message::TASK_DEADLINE.to_owned());
+    assert_eq!(ending.result, Ended::Failed { class: FailureClass::TimedOut, message });
 }
 
 #[test]
@@ -185,7 +202,7 @@ fn a_deadline_that_falls_into_a_rest_is_kept_to_the_second() {
     assert_eq!(decision.wake_at, Some(Duration::from_secs(2)));
     let decision = worklist.decide(&free(1), at(2));
     assert_eq!(decision.endings.len(), 1);
-    assert_eq!(phase(&worklist, "1"), PullPhase::Failed);
+    assert_eq!(phase(&worklist, "1"), Phase::Failed);
 }
 
 #[test]
@@ -233,7 +250,7 @@ fn finished_tasks_of_the_same_version_are_left_and_begun_ones_go_on() {
     let third = worklist.ended(2, failure(FailureClass::Unknown), at(101), STEADY);
     assert_eq!(third, None, "two of four attempts had failed before");
     let third = super::tests::status(&worklist, "3");
-    assert_eq!((third.failed_attempts, third.start_time.unwrap().0), (3, at(60).wall));
+    assert_eq!((third.failed_attempts, third.started_at.unwrap()), (3, at(60).wall));
 }
 
 #[test]
@@ -275,11 +292,8 @@ fn a_slowed_registry_holds_back_its_tasks_and_nobody_elses() {
     worklist.ended(2, failure(FailureClass::RateLimited), at(1), STEADY);
     let decision = worklist.decide(&free(2), at(1));
     assert_eq!((tags(&decision), decision.wake_at), (vec![], Some(Duration::from_secs(2))));
-    let waiting = worklist.states().into_iter().find(|state| state.status.tag == "2").unwrap();
-    assert_eq!(
-        waiting.status.message.as_deref(),
-        Some("waits because slow.example asked for fewer requests")
-    );
+    let waiting = worklist.states().into_iter().find(|state| state.key.tag == "2").unwrap();
+    assert_eq!(message(&waiting).as_deref(), Some("waits because slow.example asked for fewer requests"));
     assert_eq!(tags(&worklist.decide(&free(2), at(3))).len(), 2);
 }
 
@@ -300,20 +314,20 @@ fn an_interrupted_attempt_does_not_count() {
     let mut worklist = list(&[json!({ "tag": "1", "pullPolicy": { "backoffLimit": 0 } })]);
     for attempt in 1..10 {
         assert_eq!(worklist.decide(&free(1), at(attempt)).starts[0].attempt, attempt);
-        worklist.ended(attempt, Outcome::Interrupted("the runtime is away".to_owned()), at(attempt), STEADY);
+        worklist.ended(attempt, Outcome::Interrupted, at(attempt), STEADY);
     }
     assert_eq!(status(&worklist, "1").failed_attempts, 0);
-    assert_eq!(phase(&worklist, "1"), PullPhase::Pulling);
+    assert_eq!(phase(&worklist, "1"), Phase::Pulling);
 }
 
 #[test]
 fn without_room_nothing_starts_and_the_reason_is_reported() {
     let mut worklist = list(&[json!({ "tag": "1" })]);
-    let full = Conditions { no_room: Some("waits for room".to_owned()), ..free(2) };
+    let full = Conditions { no_room: Some(shortage()), ..free(2) };
     assert_eq!(worklist.decide(&full, at(0)).starts, []);
-    assert_eq!(status(&worklist, "1").message.as_deref(), Some("waits for room"));
+    assert_eq!(status(&worklist, "1").note, Some(Note::Wait(WaitReason::NoRoom(shortage()))));
     assert_eq!(tags(&worklist.decide(&free(2), at(1))), ["1"]);
-    assert_eq!(status(&worklist, "1").message, None);
+    assert_eq!(status(&worklist, "1").note, None);
 }
 
 #[test]
@@ -327,8 +341,8 @@ fn a_lost_image_of_a_job_is_reported_and_one_written_by_hand_is_pulled_again() {
     assert!(worklist.noted(&key("job"), false, at(5)));
     assert!(!worklist.noted(&key("job"), false, at(6)), "a loss is told once");
     let job = status(&worklist, "job");
-    assert_eq!((job.phase, job.lost_at.unwrap().0), (PullPhase::Succeeded, at(5).wall));
-    assert_eq!(job.completion_time.unwrap().0, at(1).wall);
+    assert_eq!((job.phase, job.lost_at.unwrap()), (Phase::Succeeded, at(5).wall));
+    assert_eq!(job.completed_at.unwrap(), at(1).wall);
     assert_eq!(tags(&worklist.decide(&free(2), at(5))), ["hand"]);
     assert!(worklist.noted(&key("job"), true, at(7)));
     assert_eq!(status(&worklist, "job").lost_at, None);
@@ -389,8 +403,8 @@ fn a_bad_entry_is_reported_as_failed_at_the_time_it_was_seen() {
     worklist.adopt(bad(), &BTreeMap::new(), at(5));
     worklist.adopt(bad(), &BTreeMap::new(), at(9));
     let [state] = &worklist.states()[..] else { panic!("one entry") };
-    assert_eq!((state.status.phase, state.status.version), (PullPhase::Failed, 3));
-    assert_eq!(state.status.completion_time.as_ref().unwrap().0, at(5).wall);
+    assert_eq!((state.phase, state.version), (Phase::Failed, 3));
+    assert_eq!(state.completed_at.unwrap(), at(5).wall);
     assert_eq!(worklist.unfinished(), 0);
 }
 

@@ -29,7 +29,7 @@ fn what_has_no_place_is_looked_for_once_and_what_has_one_is_not() {
     assert_eq!(worklist.decide(&free(1), at(0)).look, None, "a look is under way");
     assert_eq!(worklist.looked(1, [absent("2"), absent("3")].into(), at(0)), []);
     assert_eq!(worklist.decide(&free(1), at(0)).look, None, "everything is known");
-    assert_eq!(phase(&worklist, "2"), PullPhase::Waiting);
+    assert_eq!(phase(&worklist, "2"), Phase::Waiting);
 }
 
 #[test]
@@ -38,11 +38,11 @@ fn what_the_node_has_already_ends_without_a_place() {
     worklist.decide(&free(1), at(0));
     let endings = worklist.looked(1, [absent("2"), present("3")].into(), at(1));
     let [ending] = &endings[..] else { panic!("one task ended: {endings:?}") };
-    assert_eq!((ending.task.key.tag.as_str(), ending.was_present), ("3", true));
+    assert_eq!((ending.task.key.tag.as_str(), &ending.result), ("3", &Ended::Present));
     let status = status(&worklist, "3");
-    assert_eq!((status.phase, status.progress), (PullPhase::Succeeded, 100));
+    assert_eq!((status.phase, status.percent), (Phase::Succeeded, 100));
     assert_eq!(status.image_id.as_deref(), Some("reg.example/app@sha256:1"));
-    assert_eq!((status.start_time.unwrap().0, status.completion_time.unwrap().0), (at(1).wall, at(1).wall));
+    assert_eq!((status.started_at.unwrap(), status.completed_at.unwrap()), (at(1).wall, at(1).wall));
     assert_eq!(worklist.running(), 1);
 }
 
@@ -79,9 +79,9 @@ fn an_image_that_another_entry_has_just_brought_is_looked_for_again() {
 #[test]
 fn a_full_disk_or_a_slow_registry_is_not_in_the_way_of_a_look_and_a_missing_runtime_is() {
     let mut worklist = tagged(&["1"]);
-    let away = Conditions { hold: Some("waits for the runtime".to_owned()), ..free(1) };
+    let away = Conditions { hold: Some(Hold::NoRuntime), ..free(1) };
     assert_eq!(worklist.decide(&away, at(0)).look, None);
-    let full = Conditions { no_room: Some("waits for room".to_owned()), ..free(1) };
+    let full = Conditions { no_room: Some(shortage()), ..free(1) };
     let decision = worklist.decide(&full, at(0));
     assert_eq!((tags(&decision), asked(&decision)), (vec![], vec!["1"]));
     assert_eq!(worklist.looked(1, [present("1")].into(), at(0)).len(), 1);
@@ -116,7 +116,7 @@ fn an_answer_that_comes_too_late_disturbs_nothing() {
     let again = read(&spec(&[json!({ "tag": "2" }), json!({ "tag": "3", "version": 1 })]));
     worklist.adopt(again, &BTreeMap::new(), at(0));
     assert_eq!(worklist.looked(1, [present("2"), present("3")].into(), at(0)), []);
-    assert_eq!((phase(&worklist, "2"), phase(&worklist, "3")), (PullPhase::Pulling, PullPhase::Waiting));
+    assert_eq!((phase(&worklist, "2"), phase(&worklist, "3")), (Phase::Pulling, Phase::Waiting));
     assert_eq!(asked(&worklist.decide(&free(1), at(0))), ["3"]);
     let mut emptied = worklist.emptied();
     emptied.adopt(read(&spec(&[json!({ "tag": "3" })])), &BTreeMap::new(), at(0));

@@ -21,9 +21,9 @@ fn waiting_tasks_are_counted_by_what_they_wait_for() {
     let mut worklist = list(&[json!({"tag": "a"}), json!({"tag": "b"}), json!({"tag": "c"})]);
     let first = worklist.decide(&free(1), at(0));
     assert_eq!(worklist.waits(&free(1), at(0)), Waits { place: 2, ..Waits::default() });
-    let full = Conditions { no_room: Some("waits for room".to_owned()), ..free(1) };
+    let full = Conditions { no_room: Some(shortage()), ..free(1) };
     assert_eq!(worklist.waits(&full, at(0)), Waits { room: 2, ..Waits::default() });
-    let away = Conditions { hold: Some("waits for the runtime".to_owned()), ..full };
+    let away = Conditions { hold: Some(Hold::NoRuntime), ..full };
     assert_eq!(worklist.waits(&away, at(0)), Waits { runtime: 2, ..Waits::default() });
     worklist.ended(first.starts[0].attempt, failure(FailureClass::RateLimited), at(1), STEADY);
     assert_eq!(worklist.waits(&free(1), at(1)), Waits { retry: 1, registry: 2, ..Waits::default() });

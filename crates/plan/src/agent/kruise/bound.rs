@@ -13,7 +13,7 @@ use crate::agent::message;
 
 /// No status is larger as JSON, in bytes. With the spec of 256 names and 5 tags each it fits into any API server's
 /// 1.5 MiB.
-pub const MOST_STATUS_BYTES: usize = 600_000;
+pub(super) const MOST_STATUS_BYTES: usize = 600_000;
 /// Messages are not shortened below this before other things go.
 const SHORTEST_MESSAGE: usize = 96;
 /// The schema's bound on image IDs. A longer one cannot be one.
@@ -24,7 +24,7 @@ const MOST_OF_TAG: usize = 256;
 const MOST_OF_FIRST_SYNC: usize = 4096;
 
 /// The same status within the bounds of its schema and [`MOST_STATUS_BYTES`]. One that is small enough loses nothing.
-pub fn bounded(mut status: NodeImageStatus) -> NodeImageStatus {
+pub(super) fn bounded(mut status: NodeImageStatus) -> NodeImageStatus {
     keep_to_schema(&mut status);
     shorten_messages(&mut status);
     let steps: [fn(&mut ImageTagStatus); 5] =
