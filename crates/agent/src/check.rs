@@ -9,6 +9,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use prewarm_api::reference::ImageRef;
 use prewarm_credentials::CredentialSource;
+use prewarm_plan::agent::Moment;
+use prewarm_plan::agent::inventory::Listing;
 use prewarm_plan::agent::task::Task;
 use prewarm_plan::agent::worklist::Worklist;
 use prewarm_plan::object::ImageKey;
@@ -24,25 +26,23 @@ const RESUBSCRIBE: Duration = Duration::from_secs(10);
 
 /// What is to be looked at.
 pub struct Questions {
-    images: Vec<(ImageKey, ImageRef)>,
+    began: Duration,
+    images: BTreeSet<ImageRef>,
     refused: Vec<Task>,
 }
 
 /// What was found.
 pub struct Findings {
-    /// Whether each warmed image is there.
-    pub images: Vec<(ImageKey, bool)>,
+    /// What the node has; nothing if there was nothing to look for.
+    pub listing: Option<Listing>,
     /// The fingerprints of the credentials of refused entries.
     pub credentials: Vec<(ImageKey, u64)>,
 }
 
 impl Questions {
     /// What this worklist would like to know.
-    pub fn of(worklist: &Worklist) -> Self {
-        Self {
-            images: worklist.warmed().map(|(key, reference)| (key.clone(), reference.clone())).collect(),
-            refused: worklist.refused().cloned().collect(),
-        }
+    pub fn of(worklist: &Worklist, now: Moment) -> Self {
+        Self { began: now.elapsed, images: worklist.warmed(), refused: worklist.refused().cloned().collect() }
     }
 }
 
@@ -52,31 +52,35 @@ pub async fn look(
     runtime: Runtime,
     credentials: Arc<dyn CredentialSource>,
 ) -> Result<Findings, CallError> {
-    let images = look_for_images(questions.images, &runtime).await?;
+    let listing = list_images(questions.began, questions.images, &runtime).await?;
     let mut fingerprints = Vec::new();
     for task in questions.refused {
         let request = secrets::request(&task);
         fingerprints.push((task.key, credentials.credentials(&request).await.fingerprint));
     }
-    Ok(Findings { images, credentials: fingerprints })
+    Ok(Findings { listing, credentials: fingerprints })
 }
 
-async fn look_for_images(
-    wanted: Vec<(ImageKey, ImageRef)>,
+async fn list_images(
+    began: Duration,
+    wanted: BTreeSet<ImageRef>,
     runtime: &Runtime,
-) -> Result<Vec<(ImageKey, bool)>, CallError> {
+) -> Result<Option<Listing>, CallError> {
     if wanted.is_empty() {
         runtime.image_filesystem().await?;
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    let listed: BTreeSet<ImageRef> = runtime.images().await?.iter().flat_map(Image::names).collect();
-    let mut found = Vec::with_capacity(wanted.len());
-    for (key, reference) in wanted {
+    let mut present: BTreeSet<ImageRef> = runtime.images().await?.iter().flat_map(Image::names).collect();
+    let mut absent = BTreeSet::new();
+    for reference in wanted {
         // A listing may leave out what is there, so the runtime is asked for the one image before it counts as lost.
-        let is_present = listed.contains(&reference) || runtime.image(&reference).await?.is_some();
-        found.push((key, is_present));
+        if present.contains(&reference) {
+            continue;
+        }
+        let is_there = runtime.image(&reference).await?.is_some();
+        (if is_there { &mut present } else { &mut absent }).insert(reference);
     }
-    Ok(found)
+    Ok(Some(Listing { began, present, absent }))
 }
 
 /// Notifies whenever the runtime says that an image was removed, and when its word was interrupted.

@@ -158,9 +158,9 @@ impl Metrics {
         self.inner.failed_attempts.get_or_create(&[("class", class.name())]).inc();
     }
 
-    /// An image that was pulled is gone from the node.
-    pub fn lost_image(&self) {
-        self.inner.lost_images.inc();
+    /// Images that were pulled are gone from the node.
+    pub fn lost_images(&self, losses: usize) {
+        self.inner.lost_images.inc_by(losses as u64);
     }
 
     /// Whether the container runtime answers.

@@ -10,6 +10,7 @@ use prewarm_api::kruise::FailureClass;
 use prewarm_credentials::scrub::scrub;
 use prewarm_credentials::{Credential, CredentialSource, Found};
 use prewarm_plan::agent::disk::Shortage;
+use prewarm_plan::agent::source::Source;
 use prewarm_plan::agent::state::Bytes;
 use prewarm_plan::agent::task::Task;
 use prewarm_plan::agent::worklist::{Failure, Outcome, Start};
@@ -70,6 +71,13 @@ async fn have(start: &Start, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
             Err(error) => return failed(task, &error, &Found::default()),
         }
     }
+    match start.source {
+        Source::Registry => fetch_from_registry(task, tools, tell).await,
+    }
+}
+
+/// The runtime asks the registry, with the credentials that the node finds.
+async fn fetch_from_registry(task: &Task, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
     let found = tools.credentials.credentials(&secrets::request(task)).await;
     match pull(task, tools, &found).await {
         Ok(()) => {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 pub mod attempt;
 pub mod disk;
 mod entry;
+pub mod inventory;
 pub mod kruise;
 pub mod message;
 pub mod pace;

@@ -80,7 +80,7 @@ fn everything_else_is_counted_where_it_belongs() {
     metrics.began(Some(Duration::from_secs(500)));
     metrics.began(None);
     metrics.attempt_failed(FailureClass::Tls);
-    metrics.lost_image();
+    metrics.lost_images(1);
     metrics.has_runtime(true);
     metrics.room(10, 20);
     metrics.wrote_status(true);

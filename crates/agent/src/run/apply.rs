@@ -127,7 +127,7 @@ impl Loop {
         }
         self.check_at = Some(now.elapsed + check::INTERVAL);
         let Some((runtime, _)) = self.runtime.clone() else { return };
-        let questions = check::Questions::of(&self.worklist);
+        let questions = check::Questions::of(&self.worklist, now);
         self.is_checking = true;
         let (credentials, sender) = (self.agent.credentials.clone(), self.sender.clone());
         tokio::spawn(async move {

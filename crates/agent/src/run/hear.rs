@@ -146,11 +146,8 @@ impl Loop {
             Err(error) if error.is_runtime_away() => return self.lose_runtime(),
             Err(error) => return debug!(%error, "the images could not be listed"),
         };
-        for (key, is_present) in findings.images {
-            if self.worklist.noted(&key, is_present, now) && !is_present {
-                self.agent.metrics.lost_image();
-            }
-        }
+        let losses = findings.listing.map_or(0, |listing| self.worklist.checked(&listing, now));
+        self.agent.metrics.lost_images(losses);
         for (key, fingerprint) in findings.credentials {
             self.worklist.credentials_are(&key, fingerprint);
         }

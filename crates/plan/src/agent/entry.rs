@@ -26,17 +26,15 @@ pub(super) enum Stage {
     Finished(End),
 }
 
-/// What is known of whether the node has a queued image already.
+/// Whether the runtime was asked for a queued image. What it answered is in the inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Nothing, and nobody was asked.
+    /// It was not.
     Unasked,
-    /// The runtime is being asked.
+    /// It is being asked.
     Asked,
-    /// It did not have it then.
-    Absent { at: Duration },
-    /// The runtime could not say. The attempt asks again, and its failure is reported.
-    Unclear,
+    /// It did not have the image, or could not say. The attempt finds out, and its failure is reported.
+    Answered,
 }
 
 /// How a task ended.
@@ -78,10 +76,10 @@ impl Stage {
         if let Self::Queued { look, .. } = self { Some(*look) } else { None }
     }
 
-    /// Notes what is known of a queued task's image. Why it waits is another matter.
-    pub fn set_look(&mut self, known: Look) {
+    /// Notes how far the look for a queued image is. Why the task waits is another matter.
+    pub fn set_look(&mut self, now: Look) {
         if let Self::Queued { look, .. } = self {
-            *look = known;
+            *look = now;
         }
     }
 

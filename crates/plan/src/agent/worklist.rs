@@ -18,8 +18,10 @@ use prewarm_api::reference::ImageRef;
 use super::Moment;
 use super::attempt::{Next, Reason};
 use super::entry::{Entry, Failed, Stage};
+use super::inventory::Inventory;
 use super::pace::Pace;
 use super::queue::Turns;
+use super::source;
 use super::state::{Note, Phase, TaskState};
 use super::task::{Asked, BadEntry, Task};
 use super::wait::WaitReason;
@@ -43,17 +45,26 @@ pub struct Worklist {
     bad: Vec<(BadEntry, Timestamp)>,
     turns: Turns,
     pace: Pace,
+    inventory: Inventory,
     attempts: u64,
     looks: u64,
     is_looking: bool,
 }
 
 impl Worklist {
-    /// A worklist without anything in it. Attempts and looks are numbered on, so that a late answer to this one is not
-    /// taken for an answer to the other.
+    /// A worklist of the same node without anything in it. Attempts and looks are numbered on, so that a late answer to
+    /// this one is not taken for an answer to the other.
     #[must_use]
     pub fn emptied(&self) -> Self {
-        Self { attempts: self.attempts, looks: self.looks, ..Self::default() }
+        let mut inventory = self.inventory.clone();
+        let attempted = self.entries.values().filter(|entry| entry.stage.attempt().is_some());
+        attempted.for_each(|entry| inventory.forget(&entry.task.reference));
+        Self { inventory, attempts: self.attempts, looks: self.looks, ..Self::default() }
+    }
+
+    /// What the node holds, as far as is known.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
     }
 
     /// Takes over what the NodeImage asks. Known tasks go on, new ones are queued or, if the NodeImage says so,
@@ -82,8 +93,9 @@ impl Worklist {
         let mut cancelled = Vec::new();
         self.entries.retain(|key, entry| {
             let stays = asked.get(key).is_some_and(|task| task.version == entry.task.version);
-            if !stays {
-                cancelled.extend(entry.stage.attempt());
+            if let Some(attempt) = entry.stage.attempt().filter(|_| !stays) {
+                self.inventory.forget(&entry.task.reference);
+                cancelled.push(attempt);
             }
             stays
         });
@@ -159,14 +171,16 @@ impl Worklist {
         };
         self.attempts += 1;
         self.turns.took(entry.task.owner());
-        let is_known_absent = ahead::is_absent(&entry.stage, now);
+        let is_known_absent = self.inventory.was_just_absent(&entry.task.reference, now.elapsed);
         entry.stage = Stage::Attempting { attempt: self.attempts };
         let course = &mut entry.course;
         let is_first = course.begun.replace(course.begun.unwrap_or(now.elapsed)).is_none();
         let waited = course.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
         course.started_at.get_or_insert(stamp(now.wall));
         entry.bytes = None;
-        Some(Start { attempt: self.attempts, task: entry.task.clone(), timeout, is_known_absent, waited })
+        let source = source::choose(entry.task.sources);
+        let task = entry.task.clone();
+        Some(Start { attempt: self.attempts, task, source, timeout, is_known_absent, waited })
     }
 
     /// Notes why each queued task waits.

@@ -2,18 +2,17 @@
 //! taking a place, and an attempt for what it lacks begins with the pull.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+
+use prewarm_api::reference::ImageRef;
 
 use super::Worklist;
 use super::outcome::{Conditions, Ending, Found, LookAhead, present};
 use crate::agent::Moment;
-use crate::agent::entry::{Look, Stage};
+use crate::agent::entry::Look;
 use crate::object::ImageKey;
 
 /// So many images are looked for at a time. The runtime answers within milliseconds, and meanwhile it pulls.
 pub const MAX_LOOKS: usize = 16;
-/// So long a look that found nothing counts. After that a pod may have brought the image, and the attempt looks again.
-pub const LOOK_LASTS: Duration = Duration::from_secs(5);
 
 impl Worklist {
     /// The next images to look for, if the runtime may be asked and no look is under way. Each waiting task is looked
@@ -46,11 +45,16 @@ impl Worklist {
         // A task that was begun, withdrawn or asked for anew meanwhile is no longer waiting for this answer.
         let asked = self.entries.iter_mut().filter(|(_, entry)| entry.stage.look() == Some(Look::Asked));
         for (key, entry) in asked {
+            let reference = &entry.task.reference;
             match found.remove(key) {
-                Some(Found::Absent) => entry.stage.set_look(Look::Absent { at: now.elapsed }),
-                Some(Found::Unclear) => entry.stage.set_look(Look::Unclear),
+                Some(Found::Absent) => {
+                    self.inventory.saw(reference, false, now.elapsed);
+                    entry.stage.set_look(Look::Answered);
+                }
+                Some(Found::Unclear) => entry.stage.set_look(Look::Answered),
                 None => entry.stage.set_look(Look::Unasked),
                 Some(Found::Present { image_id }) => {
+                    self.inventory.saw(reference, true, now.elapsed);
                     entry.succeed(image_id, now);
                     endings.push(present(entry, now));
                 }
@@ -59,19 +63,10 @@ impl Worklist {
         endings
     }
 
-    /// Forgets what was found about other tasks of the image that this attempt is for: it may be there by now.
-    pub(super) fn forget_looks(&mut self, attempt: u64) {
-        let Some(reference) = self.attempted(attempt).map(|entry| entry.task.reference.clone()) else {
-            return;
-        };
-        let twins = self.entries.values_mut().filter(|entry| entry.stage.is_queued());
-        for twin in twins.filter(|entry| entry.task.reference == reference) {
-            twin.stage.set_look(Look::Unasked);
-        }
+    /// Looks again for an image that an attempt has ended for: it may be there by now.
+    pub(super) fn look_again(&mut self, reference: &ImageRef) {
+        self.inventory.forget(reference);
+        let twins = self.entries.values_mut().filter(|entry| entry.task.reference == *reference);
+        twins.for_each(|twin| twin.stage.set_look(Look::Unasked));
     }
-}
-
-/// Whether the last look at a queued task found nothing, and counts.
-pub(super) fn is_absent(stage: &Stage, now: Moment) -> bool {
-    matches!(stage.look(), Some(Look::Absent { at }) if now.elapsed.saturating_sub(at) <= LOOK_LASTS)
 }

@@ -1,5 +1,6 @@
 //! How attempts end, and what becomes of a task then and later: success, another attempt, failure, loss, one more try.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use prewarm_api::kruise::FailureClass;
@@ -9,6 +10,7 @@ use super::Worklist;
 use super::outcome::{Ending, Failure, Outcome, failed, present, pulled};
 use crate::agent::attempt::{Next, Reason};
 use crate::agent::entry::{End, Entry, Failed, Look, Stage};
+use crate::agent::inventory::Listing;
 use crate::agent::state::{Bytes, Note};
 use crate::agent::task::Task;
 use crate::agent::wait::WaitReason;
@@ -41,15 +43,18 @@ impl Worklist {
     /// Notes how an attempt ended. Returns the ending if the task ended with it; the answer of a cancelled attempt
     /// counts for nothing.
     pub fn ended(&mut self, attempt: u64, outcome: Outcome, now: Moment, jitter: f64) -> Option<Ending> {
-        let registry = self.attempted(attempt)?.task.reference.registry().to_owned();
+        let reference = self.attempted(attempt)?.task.reference.clone();
         match &outcome {
-            Outcome::Succeeded { was_present: false, .. } => self.pace.served(&registry),
+            Outcome::Succeeded { was_present: false, .. } => self.pace.served(reference.registry()),
             Outcome::Failed(failure) if failure.is_registry_overloaded => {
-                self.pace.overloaded(&registry, now.elapsed, jitter);
+                self.pace.overloaded(reference.registry(), now.elapsed, jitter);
             }
             _ => {}
         }
-        self.forget_looks(attempt);
+        self.look_again(&reference);
+        if matches!(outcome, Outcome::Succeeded { .. }) {
+            self.inventory.saw(&reference, true, now.elapsed);
+        }
         let entry = self.attempted(attempt)?;
         match outcome {
             Outcome::Succeeded { image_id, was_present } => {
@@ -69,29 +74,28 @@ impl Worklist {
     }
 
     /// What should be on the node: the images of all tasks that ended well.
-    pub fn warmed(&self) -> impl Iterator<Item = (&ImageKey, &ImageRef)> {
+    pub fn warmed(&self) -> BTreeSet<ImageRef> {
         let ended_well = self.entries.values().filter(|entry| entry.stage.has_succeeded());
-        ended_well.map(|entry| (&entry.task.key, &entry.task.reference))
+        ended_well.map(|entry| entry.task.reference.clone()).collect()
     }
 
-    /// Notes which of the warmed images are gone from the node. Entries by hand are pulled again; of the others the
-    /// loss is reported and the controller decides. Returns whether anything changed.
-    pub fn noted(&mut self, key: &ImageKey, is_present: bool, now: Moment) -> bool {
-        let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.stage.has_succeeded()) else {
-            return false;
-        };
-        match (is_present, entry.loss.at.is_some()) {
-            (true, true) => entry.loss.at = None,
-            (false, false) => {
-                entry.loss.at = Some(stamp(now.wall));
-                entry.loss.count += 1;
-                if entry.task.is_by_hand() {
-                    pull_again(entry, now);
+    /// Takes over what a check found. Warmed images that are gone are pulled again for entries by hand; of the others
+    /// the loss is reported and the controller decides. Returns how many tasks lost their image.
+    pub fn checked(&mut self, listing: &Listing, now: Moment) -> usize {
+        self.inventory.listed(listing);
+        let mut losses = 0;
+        for entry in self.entries.values_mut().filter(|entry| entry.stage.has_succeeded()) {
+            let reference = &entry.task.reference;
+            match self.inventory.holds(reference) {
+                Some(true) => entry.loss.at = None,
+                Some(false) if entry.loss.at.is_none() && listing.absent.contains(reference) => {
+                    losses += 1;
+                    lose(entry, now);
                 }
+                Some(false) | None => {}
             }
-            _ => return false,
         }
-        true
+        losses
     }
 
     /// Entries by hand that failed for lack of credentials and may be tried once more when those change.
@@ -157,8 +161,13 @@ fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Optio
     None
 }
 
-/// At once after the first loss, and after a rest when the node keeps removing it.
-fn pull_again(entry: &mut Entry, now: Moment) {
+/// An entry by hand is pulled again: at once after the first loss, and after a rest when the node keeps removing it.
+fn lose(entry: &mut Entry, now: Moment) {
+    entry.loss.at = Some(stamp(now.wall));
+    entry.loss.count += 1;
+    if !entry.task.is_by_hand() {
+        return;
+    }
     let times = entry.loss.count;
     let Some(doublings) = times.checked_sub(2) else { return entry.begin_again(Stage::QUEUED) };
     let rest = FIRST_REST_AFTER_LOSS.saturating_mul(1 << doublings.min(16)).min(LONGEST_REST_AFTER_LOSS);

@@ -8,6 +8,7 @@ use prewarm_api::reference::ImageRef;
 use crate::agent::Moment;
 use crate::agent::disk::Shortage;
 use crate::agent::entry::{End, Entry, Stage};
+use crate::agent::source::Source;
 use crate::agent::state::Note;
 use crate::agent::task::Task;
 use crate::agent::wait::{Hold, WaitReason};
@@ -44,9 +45,11 @@ pub struct Start {
     pub attempt: u64,
     /// What to pull.
     pub task: Task,
+    /// From where.
+    pub source: Source,
     /// How long it may take.
     pub timeout: Duration,
-    /// Whether a look ahead has just found that the node does not have it, so that the attempt need not look.
+    /// Whether the node did not have it a moment ago, so that the attempt need not look.
     pub is_known_absent: bool,
     /// How long the task had waited, if this is its first attempt.
     pub waited: Option<Duration>,

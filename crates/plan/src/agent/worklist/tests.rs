@@ -1,4 +1,4 @@
-//! What the worklist decides. Long because every case of one decision is here.
+//! What the worklist decides.
 
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::agent::state::Bytes;
 use crate::agent::wait::{Hold, Waits};
 
 mod ahead;
+mod end;
 mod waits;
 
 const START: i64 = 1_800_000_000;
@@ -328,72 +329,6 @@ fn without_room_nothing_starts_and_the_reason_is_reported() {
     assert_eq!(status(&worklist, "1").note, Some(Note::Wait(WaitReason::NoRoom(shortage()))));
     assert_eq!(tags(&worklist.decide(&free(2), at(1))), ["1"]);
     assert_eq!(status(&worklist, "1").note, None);
-}
-
-#[test]
-fn a_lost_image_of_a_job_is_reported_and_one_written_by_hand_is_pulled_again() {
-    let owner = json!([{ "uid": "u" }]);
-    let mut worklist = list(&[json!({ "tag": "hand" }), json!({ "tag": "job", "ownerReferences": owner })]);
-    for start in worklist.decide(&free(2), at(0)).starts {
-        worklist.ended(start.attempt, success(), at(1), STEADY);
-    }
-    assert!(worklist.noted(&key("hand"), false, at(5)));
-    assert!(worklist.noted(&key("job"), false, at(5)));
-    assert!(!worklist.noted(&key("job"), false, at(6)), "a loss is told once");
-    let job = status(&worklist, "job");
-    assert_eq!((job.phase, job.lost_at.unwrap()), (Phase::Succeeded, at(5).wall));
-    assert_eq!(job.completed_at.unwrap(), at(1).wall);
-    assert_eq!(tags(&worklist.decide(&free(2), at(5))), ["hand"]);
-    assert!(worklist.noted(&key("job"), true, at(7)));
-    assert_eq!(status(&worklist, "job").lost_at, None);
-}
-
-#[test]
-fn an_image_that_is_removed_again_and_again_is_pulled_less_and_less() {
-    let mut worklist = list(&[json!({ "tag": "1" })]);
-    let mut now = 0;
-    let mut pauses = Vec::new();
-    for _ in 0..5 {
-        let lost = now;
-        let start = loop {
-            let decision = worklist.decide(&free(1), at(now));
-            match decision.starts.first() {
-                Some(start) => break start.attempt,
-                None => now = decision.wake_at.unwrap().as_secs(),
-            }
-        };
-        pauses.push(now - lost);
-        worklist.ended(start, success(), at(now), STEADY);
-        worklist.noted(&key("1"), false, at(now));
-    }
-    assert_eq!(pauses, [0, 0, 300, 600, 1200]);
-}
-
-#[test]
-fn changed_credentials_give_a_refused_entry_by_hand_one_more_round() {
-    let entry = json!({ "tag": "1", "pullPolicy": { "backoffLimit": 0 } });
-    let mut worklist = Worklist::default();
-    let spec =
-        json!({ "images": { "reg.example/app": { "tags": [entry], "pullSecrets": [{ "name": "s" }] } } });
-    worklist.adopt(read(&spec), &BTreeMap::new(), at(0));
-    worklist.decide(&free(1), at(0));
-    worklist.ended(1, failure(FailureClass::Unauthorized), at(1), STEADY);
-    assert_eq!(worklist.refused().count(), 1);
-    assert!(!worklist.credentials_are(&key("1"), 1), "they are as they were");
-    assert!(worklist.credentials_are(&key("1"), 2));
-    assert_eq!(tags(&worklist.decide(&free(1), at(2))), ["1"]);
-    worklist.ended(2, failure(FailureClass::Unauthorized), at(3), STEADY);
-    assert_eq!(worklist.refused().count(), 0, "once is enough");
-}
-
-#[test]
-fn a_late_word_about_credentials_disturbs_no_attempt() {
-    let mut worklist = list(&[json!({ "tag": "1" })]);
-    worklist.decide(&free(1), at(0));
-    worklist.ended(1, failure(FailureClass::Unauthorized), at(1), STEADY);
-    assert_eq!(tags(&worklist.decide(&free(1), at(2))), ["1"]);
-    assert!(!worklist.credentials_are(&key("1"), 2));
-    assert_eq!((worklist.running(), status(&worklist, "1").failed_attempts), (1, 1));
 }
 
 #[test]

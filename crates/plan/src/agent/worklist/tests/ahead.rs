@@ -1,7 +1,8 @@
 //! Looks ahead of places: once for each waiting task, and never instead of an answer that is still true.
 
-use super::super::ahead::{LOOK_LASTS, MAX_LOOKS};
+use super::super::ahead::MAX_LOOKS;
 use super::*;
+use crate::agent::inventory::ABSENCE_LASTS;
 
 fn present(tag: &str) -> (ImageKey, Found) {
     (key(tag), Found::Present { image_id: "reg.example/app@sha256:1".to_owned() })
@@ -48,7 +49,7 @@ fn what_the_node_has_already_ends_without_a_place() {
 
 #[test]
 fn an_attempt_trusts_a_look_for_a_while() {
-    let lasts = LOOK_LASTS.as_secs();
+    let lasts = ABSENCE_LASTS.as_secs();
     for (begins, is_known_absent) in [(lasts, true), (lasts + 1, false)] {
         let mut worklist = tagged(&["1", "2"]);
         worklist.decide(&free(1), at(0));
@@ -132,4 +133,31 @@ fn what_a_vanished_runtime_did_not_answer_is_asked_again_and_what_it_cannot_say_
     assert_eq!(asked(&worklist.decide(&free(1), at(0))), ["3"]);
     worklist.ended(1, success(), at(0), STEADY);
     assert!(!worklist.decide(&free(1), at(0)).starts[0].is_known_absent);
+}
+
+#[test]
+fn a_cancelled_attempt_leaves_nothing_believed_of_its_image() {
+    let mut worklist = Worklist::default();
+    let names = |names: &[&str]| {
+        let images: serde_json::Map<String, Value> =
+            names.iter().map(|name| ((*name).to_owned(), json!({ "tags": [{ "tag": "1" }] }))).collect();
+        read(&json!({ "images": images }))
+    };
+    worklist.adopt(names(&["docker.io/library/nginx", "nginx"]), &BTreeMap::new(), at(0));
+    let decision = worklist.decide(&free(1), at(0));
+    let (begun, waits) = (&decision.starts[0].task.key, &decision.look.unwrap().images[0].0);
+    worklist.looked(1, [(waits.clone(), Found::Absent)].into(), at(1));
+    assert_eq!(worklist.adopt(names(&[&waits.name]), &BTreeMap::new(), at(1)), [1], "{begun:?} is cancelled");
+    assert!(!worklist.decide(&free(1), at(1)).starts[0].is_known_absent, "it may have come all the same");
+}
+
+#[test]
+fn what_looks_and_pulls_have_found_is_what_the_node_holds() {
+    let mut worklist = tagged(&["1", "2", "3"]);
+    worklist.decide(&free(1), at(0));
+    worklist.looked(1, [absent("2"), present("3")].into(), at(1));
+    worklist.ended(1, success(), at(2), STEADY);
+    let image = |tag| prewarm_api::reference::ImageRef::from_parts("reg.example/app", tag).unwrap();
+    assert_eq!(worklist.inventory().held().collect::<Vec<_>>(), [&image("1"), &image("3")]);
+    assert_eq!(worklist.inventory().holds(&image("2")), Some(false));
 }
