@@ -9,7 +9,7 @@ use std::time::Duration;
 use prewarm_api::kruise::FailureClass;
 use prewarm_credentials::scrub::scrub;
 use prewarm_credentials::{Credential, CredentialSource, Found};
-use prewarm_plan::agent::disk::Shortage;
+use prewarm_plan::agent::disk::DiskRoom;
 use prewarm_plan::agent::source::Source;
 use prewarm_plan::agent::state::Bytes;
 use prewarm_plan::agent::task::Task;
@@ -171,7 +171,7 @@ fn timed_out(start: &Start) -> Failure {
     }
 }
 
-fn out_of_room(task: &Task, shortage: &Shortage) -> Failure {
+fn out_of_room(task: &Task, shortage: &DiskRoom) -> Failure {
     Failure {
         class: FailureClass::NoSpace,
         text: shortage.stopped(),
@@ -184,12 +184,12 @@ fn out_of_room(task: &Task, shortage: &Shortage) -> Failure {
 }
 
 /// Comes back when the free room has fallen below the floor.
-async fn crossed(room: Option<&RoomGuard>) -> Shortage {
+async fn crossed(room: Option<&RoomGuard>) -> DiskRoom {
     let Some(room) = room else { return std::future::pending().await };
     let mut ticks = interval_at(tokio::time::Instant::now() + ROOM_INTERVAL, ROOM_INTERVAL);
     loop {
         ticks.tick().await;
-        if let Some(shortage) = room.crossed() {
+        if let Some(shortage) = room.read().filter(DiskRoom::is_low) {
             return shortage;
         }
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use prewarm_plan::agent::kruise::Status;
-use prewarm_plan::agent::report::FirstSync;
 use prewarm_plan::agent::when::{Change, Coalescer};
 use prewarm_plan::backoff;
 use prewarm_process::log::chain;
@@ -121,11 +120,6 @@ impl Reporter {
             None if status.report().is_idle() => Change::Idle,
             None => Change::Step,
         }
-    }
-
-    /// What the first pass over the images ended with, if that was reported.
-    pub fn first_sync(&self) -> Option<FirstSync> {
-        self.stored.as_ref()?.report().first_sync.clone()
     }
 
     /// The stored status; one that makes no sense is replaced like one that is absent.

@@ -1,21 +1,19 @@
-//! The disk guard: how much room there is where the images lie, and whether that is enough.
+//! The disk guard's eyes: how much room there is where the images lie. Whether that is enough is decided in `prewarm-plan`.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use prewarm_plan::agent::disk::{MinFree, Room, Shortage};
+use prewarm_plan::agent::disk::{DiskRoom, MinFree};
 
 use crate::config::{RuntimeChoice, SimulatedDisk};
 use crate::disk::Filesystem;
 
-/// Watches one filesystem. Its clones share what they know.
+/// Watches one filesystem.
 #[derive(Clone)]
 pub struct RoomGuard {
     disk: Disk,
     path: Arc<str>,
     min_free: MinFree,
-    is_held: Arc<AtomicBool>,
 }
 
 /// Where images lie.
@@ -41,37 +39,15 @@ impl RuntimeChoice {
 impl RoomGuard {
     /// Watches the disk on which the images lie at this path.
     pub fn new(path: &Path, disk: Disk, min_free: MinFree) -> Self {
-        Self { disk, path: path.display().to_string().into(), min_free, is_held: Arc::default() }
+        Self { disk, path: path.display().to_string().into(), min_free }
     }
 
     /// How much room there is. A filesystem that cannot be asked does not keep images away.
-    pub fn room(&self) -> Option<Room> {
-        match &self.disk {
-            Disk::Real(filesystem) => filesystem.read().ok(),
-            Disk::Simulated(room) => Some(room()),
-        }
-    }
-
-    /// Why no pull may start, if so. Once held, pulls start again only when some more than the floor is free.
-    pub fn holds(&self) -> Option<Shortage> {
-        let room = self.room()?;
-        let was_held = self.is_held.load(Ordering::Relaxed);
-        let is_held = if was_held {
-            self.min_free.is_still_low(room.free, room.capacity)
-        } else {
-            self.min_free.is_low(room.free, room.capacity)
+    pub fn read(&self) -> Option<DiskRoom> {
+        let room = match &self.disk {
+            Disk::Real(filesystem) => filesystem.read().ok()?,
+            Disk::Simulated(room) => room(),
         };
-        self.is_held.store(is_held, Ordering::Relaxed);
-        is_held.then(|| self.shortage(room))
-    }
-
-    /// Why a running pull has to stop, if so.
-    pub fn crossed(&self) -> Option<Shortage> {
-        let room = self.room()?;
-        self.min_free.is_low(room.free, room.capacity).then(|| self.shortage(room))
-    }
-
-    fn shortage(&self, room: Room) -> Shortage {
-        Shortage { room, min_free: self.min_free, path: self.path.clone() }
+        Some(DiskRoom { room, min_free: self.min_free, path: self.path.clone() })
     }
 }

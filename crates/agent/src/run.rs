@@ -11,9 +11,9 @@ use kube::api::DynamicObject;
 use prewarm_clock::Clock;
 use prewarm_credentials::CredentialSource;
 use prewarm_plan::agent::Moment;
-use prewarm_plan::agent::report::FirstSync;
-use prewarm_plan::agent::wait::Hold;
-use prewarm_plan::agent::worklist::{Conditions, Outcome, Worklist};
+use prewarm_plan::agent::assignment::Assignment;
+use prewarm_plan::agent::conditions::{Conditions, Gate, Surroundings};
+use prewarm_plan::agent::worklist::Outcome;
 use prewarm_process::event::Writer;
 use prewarm_process::wake::sleep_until;
 use prewarm_runtime::{CallError, Runtime};
@@ -103,7 +103,8 @@ pub async fn run(agent: Agent, stop: impl Future<Output = ()>) {
 struct Loop {
     agent: Agent,
     start: Instant,
-    worklist: Worklist,
+    assignment: Assignment,
+    gate: Gate,
     reporter: Reporter,
     runtime: Option<(Runtime, Option<RoomGuard>)>,
     workers: BTreeMap<u64, Worker>,
@@ -113,8 +114,6 @@ struct Loop {
     /// The runtime removed an image.
     removed: Arc<Notify>,
     sender: mpsc::Sender<Message>,
-    uid: Option<String>,
-    first_sync: Option<FirstSync>,
     /// Until when a stopping agent waits for its pulls.
     stop_at: Option<Duration>,
     /// When to look at what is finished; never before there is a runtime.
@@ -136,7 +135,8 @@ impl Loop {
         Self {
             agent,
             start: Instant::now(),
-            worklist: Worklist::default(),
+            assignment: Assignment::default(),
+            gate: Gate::default(),
             reporter: Reporter::default(),
             runtime: None,
             workers: BTreeMap::new(),
@@ -144,8 +144,6 @@ impl Loop {
             watcher: None,
             removed: Arc::default(),
             sender,
-            uid: None,
-            first_sync: None,
             stop_at: None,
             check_at: None,
             is_checking: false,
@@ -189,10 +187,12 @@ impl Loop {
         let now = self.now();
         self.check(now);
         let conditions = self.conditions();
-        let decision = self.worklist.decide(&conditions, now);
-        self.note_first_sync(now);
+        let decision = self.assignment.worklist.decide(&conditions, now);
+        self.assignment.note_first_sync(now);
         let report_at = self.report_if_due(now);
-        self.agent.metrics.queue(self.worklist.waits(&conditions, now), self.worklist.running());
+        self.agent
+            .metrics
+            .queue(self.assignment.worklist.waits(&conditions, now), self.assignment.worklist.running());
         let room_at = conditions.no_room.is_some().then(|| now.elapsed + ROOM_INTERVAL);
         let check_at = self.check_at.filter(|_| self.runtime.is_some() && !self.is_checking);
         let wake_at = [decision.wake_at, report_at, room_at, check_at, self.stop_at];
@@ -200,15 +200,16 @@ impl Loop {
         wake_at.into_iter().flatten().min()
     }
 
-    fn conditions(&self) -> Conditions {
-        let hold = match (&self.stop_at, &self.runtime) {
-            (Some(_), _) => Some(Hold::Stopping),
-            (None, None) => Some(Hold::NoRuntime),
-            (None, Some(_)) => None,
-        };
+    fn conditions(&mut self) -> Conditions {
         // The disk is only asked when there is something to start.
-        let room = self.guard().filter(|_| self.worklist.queued() > 0);
-        Conditions { parallel: self.agent.config.parallel, hold, no_room: room.and_then(RoomGuard::holds) }
+        let guard = self.guard().filter(|_| self.assignment.worklist.queued() > 0);
+        let surroundings = Surroundings {
+            parallel: self.agent.config.parallel,
+            is_stopping: self.stop_at.is_some(),
+            has_runtime: self.runtime.is_some(),
+            disk: guard.and_then(RoomGuard::read),
+        };
+        self.gate.judge(surroundings)
     }
 
     /// What watches the disk, if there is anything to watch.
@@ -221,7 +222,7 @@ impl Loop {
     }
 
     fn is_over(&self) -> bool {
-        self.stop_at.is_some_and(|at| self.worklist.running() == 0 || at <= self.start.elapsed())
+        self.stop_at.is_some_and(|at| self.assignment.worklist.running() == 0 || at <= self.start.elapsed())
     }
 
     /// Cancels what still runs and reports once more. A pull that is cut off here is no failure: it stays `Pulling`,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+pub mod assignment;
 pub mod attempt;
+pub mod conditions;
 pub mod disk;
 mod entry;
 pub mod inventory;

@@ -8,7 +8,6 @@ use kube::Api;
 use kube::api::DynamicObject;
 use prewarm_plan::agent::Moment;
 use prewarm_plan::agent::kruise::Status;
-use prewarm_plan::agent::report::{FirstSync, Report};
 use prewarm_plan::agent::when::Change;
 use prewarm_plan::agent::worklist::{Decision, LookAhead, Start};
 use tracing::debug;
@@ -63,24 +62,17 @@ impl Loop {
 
     /// The whole status as it is now.
     pub(super) fn status(&self) -> Arc<Status> {
-        let room = self.guard().and_then(RoomGuard::room);
+        let room = self.guard().and_then(RoomGuard::read).map(|disk| disk.room);
         if let Some(room) = room {
             self.agent.metrics.room(room.free, room.capacity);
         }
-        Arc::new(Status::of(Report::new(self.worklist.states(), self.first_sync.clone(), room)))
-    }
-
-    /// Notes how the first pass over the images ended, once it has.
-    pub(super) fn note_first_sync(&mut self, now: Moment) {
-        if self.first_sync.is_none() && self.uid.is_some() && self.worklist.unfinished() == 0 {
-            self.first_sync = Some(FirstSync::of(&self.worklist.states(), now.wall));
-        }
+        Arc::new(Status::of(self.assignment.report(room)))
     }
 
     /// Reports if it is time. A large status costs much to make, so none is made that could not leave yet.
     pub(super) fn report_if_due(&mut self, now: Moment) -> Option<Duration> {
-        let change = if self.worklist.unfinished() == 0 { Change::Idle } else { Change::Step };
-        let at = self.reporter.earliest(change, self.worklist.asked(), now.elapsed)?;
+        let change = if self.assignment.worklist.unfinished() == 0 { Change::Idle } else { Change::Step };
+        let at = self.reporter.earliest(change, self.assignment.worklist.asked(), now.elapsed)?;
         if at > now.elapsed {
             return Some(at);
         }
@@ -127,7 +119,7 @@ impl Loop {
         }
         self.check_at = Some(now.elapsed + check::INTERVAL);
         let Some((runtime, _)) = self.runtime.clone() else { return };
-        let questions = check::Questions::of(&self.worklist, now);
+        let questions = check::Questions::of(&self.assignment.worklist, now);
         self.is_checking = true;
         let (credentials, sender) = (self.agent.credentials.clone(), self.sender.clone());
         tokio::spawn(async move {

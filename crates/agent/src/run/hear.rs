@@ -1,12 +1,12 @@
 //! What a message means for the worklist. Choices are the worklist's; here it only learns what happened.
 
-use std::collections::BTreeMap;
-
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use prewarm_plan::agent::task::Asked;
+use prewarm_plan::agent::assignment::{Adoption, Object, Observed};
+use prewarm_plan::agent::conditions::Gate;
 use prewarm_plan::agent::worklist::{Ending, Outcome};
 use prewarm_plan::agent::{Moment, kruise};
+use prewarm_plan::object::Uid;
 use prewarm_runtime::{CallError, Runtime};
 use serde_json::Value;
 use tracing::{debug, info};
@@ -24,11 +24,16 @@ impl Loop {
         let now = self.now();
         match message {
             Message::Seen(Seen::Object(object)) => self.adopt(&object, now),
-            Message::Seen(Seen::Gone) => self.lose_object(now),
+            Message::Seen(Seen::Gone) => {
+                let adoption = self.assignment.forget(now);
+                self.take_over(adoption);
+            }
             Message::Seen(Seen::Trouble) | Message::Due => {}
             Message::Found(runtime, room) => self.use_runtime(runtime, room),
-            Message::Said(attempt, Word::Progress(bytes)) => self.worklist.progressed(attempt, bytes),
-            Message::Said(attempt, Word::Pulled) => self.worklist.pulled(attempt),
+            Message::Said(attempt, Word::Progress(bytes)) => {
+                self.assignment.worklist.progressed(attempt, bytes)
+            }
+            Message::Said(attempt, Word::Pulled) => self.assignment.worklist.pulled(attempt),
             Message::Ended(attempt, outcome) => self.end(attempt, outcome, now),
             Message::Looked(findings) => self.note_look(findings, now),
             Message::Written(uid, result) => {
@@ -38,44 +43,39 @@ impl Loop {
             Message::Removed => self.check_at = Some(now.elapsed),
             Message::Checked(answer) => self.note(answer, now),
             Message::Stop => {
-                info!(running = self.worklist.running(), "stopping");
+                info!(running = self.assignment.worklist.running(), "stopping");
                 self.stop_at = Some(now.elapsed + self.agent.config.drain);
             }
         }
     }
 
     fn adopt(&mut self, object: &DynamicObject, now: Moment) {
-        self.agent.health.synced();
-        let is_ending = object.metadata.deletion_timestamp.is_some();
-        if object.uid() != self.uid {
-            if is_ending {
-                // Nothing of it was begun, so there is nothing to report to it.
-                return self.lose_object(now);
-            }
-            // A node that was made anew under its old name starts from what its own NodeImage says.
-            self.cancel_all();
+        let part = |name| object.data.get(name).unwrap_or(&Value::Null);
+        let (spec, status) = (part("spec"), part("status"));
+        let observed = Observed {
+            uid: object.uid().map(Uid::from),
+            is_ending: object.metadata.deletion_timestamp.is_some(),
+            asked: kruise::read(spec),
+            reported: kruise::reported(status),
+            first_sync: kruise::reported_first_sync(status),
+        };
+        let adoption = self.assignment.observe(observed, now);
+        if adoption.object == Object::Another {
             self.scout = None;
-            self.worklist = self.worklist.emptied();
-            self.uid = object.uid();
             self.agent.events.regard(object.uid());
-            self.first_sync = None;
         }
-        self.reporter.observe(object);
-        self.first_sync = self.reporter.first_sync().or(self.first_sync.take());
-        if is_ending {
-            return;
+        if adoption.object != Object::Gone {
+            self.reporter.observe(object);
         }
-        let spec = object.data.get("spec").unwrap_or(&Value::Null);
-        let status = object.data.get("status").unwrap_or(&Value::Null);
-        let cancelled = self.worklist.adopt(kruise::read(spec), &kruise::reported(status), now);
-        self.cancel(cancelled);
+        self.take_over(adoption);
     }
 
-    fn lose_object(&mut self, now: Moment) {
+    fn take_over(&mut self, adoption: Adoption) {
         self.agent.health.synced();
-        self.reporter.forget();
-        let cancelled = self.worklist.adopt(Asked::default(), &BTreeMap::new(), now);
-        self.cancel(cancelled);
+        if adoption.object == Object::Gone {
+            self.reporter.forget();
+        }
+        self.cancel(adoption.cancelled);
     }
 
     /// Stops attempts whose task was withdrawn. Nothing failed, so nobody is told of a failure (kruise W27).
@@ -100,6 +100,8 @@ impl Loop {
         let watcher = tokio::spawn(check::follow_removals(runtime.clone(), self.removed.clone()));
         self.watcher = Some(Worker(watcher.abort_handle()));
         self.runtime = Some((runtime, room));
+        // It may keep its images on another disk.
+        self.gate = Gate::default();
         self.check_at = Some(self.start.elapsed());
     }
 
@@ -110,7 +112,7 @@ impl Loop {
             Outcome::Failed(failure) => self.agent.metrics.attempt_failed(failure.class),
             Outcome::Succeeded { .. } => {}
         }
-        if let Some(ending) = self.worklist.ended(attempt, outcome, now, rand::random()) {
+        if let Some(ending) = self.assignment.worklist.ended(attempt, outcome, now, rand::random()) {
             self.tell(&ending);
         }
     }
@@ -119,7 +121,7 @@ impl Loop {
         if findings.is_runtime_away {
             self.lose_runtime();
         }
-        for ending in self.worklist.looked(findings.number, findings.found, now) {
+        for ending in self.assignment.worklist.looked(findings.number, findings.found, now) {
             self.tell(&ending);
         }
     }
@@ -146,10 +148,10 @@ impl Loop {
             Err(error) if error.is_runtime_away() => return self.lose_runtime(),
             Err(error) => return debug!(%error, "the images could not be listed"),
         };
-        let losses = findings.listing.map_or(0, |listing| self.worklist.checked(&listing, now));
+        let losses = findings.listing.map_or(0, |listing| self.assignment.worklist.checked(&listing, now));
         self.agent.metrics.lost_images(losses);
         for (key, fingerprint) in findings.credentials {
-            self.worklist.credentials_are(&key, fingerprint);
+            self.assignment.worklist.credentials_are(&key, fingerprint);
         }
     }
 }

@@ -19,9 +19,9 @@ pub struct Room {
     pub capacity: u64,
 }
 
-/// Too little room, and on which filesystem.
+/// The room on one filesystem, and what has to stay free there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shortage {
+pub struct DiskRoom {
     /// The room that there is.
     pub room: Room,
     /// What has to stay free.
@@ -30,7 +30,17 @@ pub struct Shortage {
     pub path: Arc<str>,
 }
 
-impl Shortage {
+impl DiskRoom {
+    /// Whether pulls have to stop, and none may start.
+    pub fn is_low(&self) -> bool {
+        self.min_free.is_low(self.room.free, self.room.capacity)
+    }
+
+    /// Whether pulls that are held because room was low have to wait on.
+    pub fn is_still_low(&self) -> bool {
+        self.min_free.is_still_low(self.room.free, self.room.capacity)
+    }
+
     /// Why a task waits.
     pub fn waiting(&self) -> String {
         self.min_free.waiting(self.room.free, self.room.capacity, &self.path)
@@ -81,13 +91,11 @@ impl MinFree {
         if floor == 0 { 0 } else { floor.saturating_add(margin).min(capacity.max(floor)) }
     }
 
-    /// Whether pulls have to stop, and none may start.
-    pub fn is_low(&self, free: u64, capacity: u64) -> bool {
+    fn is_low(&self, free: u64, capacity: u64) -> bool {
         free < self.floor(capacity)
     }
 
-    /// Whether pulls that are held because room was low have to wait on.
-    pub fn is_still_low(&self, free: u64, capacity: u64) -> bool {
+    fn is_still_low(&self, free: u64, capacity: u64) -> bool {
         free < self.start(capacity)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::disk::Shortage;
+use super::disk::DiskRoom;
 
 /// Why nothing starts on the whole node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum WaitReason {
     /// The runtime went away in the middle of an attempt.
     RuntimeGone,
     /// The disk has too little room.
-    NoRoom(Shortage),
+    NoRoom(DiskRoom),
     /// Its registry asked for fewer requests.
     SlowRegistry {
         /// The registry's host.

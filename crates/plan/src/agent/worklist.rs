@@ -29,7 +29,8 @@ use crate::object::ImageKey;
 use crate::time::stamp;
 use outcome::failed;
 
-pub use outcome::{Conditions, Decision, Ended, Ending, Failure, Found, LookAhead, Outcome, Start};
+pub use super::conditions::Conditions;
+pub use outcome::{Decision, Ended, Ending, Failure, Found, LookAhead, Outcome, Start};
 
 mod ahead;
 mod end;
@@ -234,9 +235,14 @@ impl Worklist {
         self.entries.len() + self.bad.len()
     }
 
+    /// The attempts that run.
+    pub fn attempts(&self) -> Vec<u64> {
+        self.entries.values().filter_map(|entry| entry.stage.attempt()).collect()
+    }
+
     /// How many attempts run, whether or not they hold a place.
     pub fn running(&self) -> usize {
-        self.entries.values().filter(|entry| entry.stage.attempt().is_some()).count()
+        self.attempts().len()
     }
 
     fn taken_places(&self) -> usize {

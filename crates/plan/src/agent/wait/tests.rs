@@ -3,7 +3,7 @@ use crate::agent::disk::{MinFree, Room};
 
 fn room(free: u64) -> WaitReason {
     let room = Room { free, capacity: 100 };
-    WaitReason::NoRoom(Shortage { room, min_free: MinFree::default(), path: "/images".into() })
+    WaitReason::NoRoom(DiskRoom { room, min_free: MinFree::default(), path: "/images".into() })
 }
 
 /// Every reason once.

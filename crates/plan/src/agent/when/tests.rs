@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::disk::{MinFree, Room, Shortage};
+use crate::agent::disk::{DiskRoom, MinFree, Room};
 use crate::agent::report::FirstSync;
 use crate::agent::state::Bytes;
 use crate::agent::wait::WaitReason;
@@ -209,7 +209,7 @@ fn how_much_room_a_waiting_task_finds_is_nothing_and_another_reason_is_a_step() 
     let waiting = |reason| TaskState { phase: Phase::Waiting, note: Some(Note::Wait(reason)), ..pulling() };
     let room = |free| {
         let room = Room { free, capacity: 100 };
-        waiting(WaitReason::NoRoom(Shortage { room, min_free: MinFree::default(), path: "/images".into() }))
+        waiting(WaitReason::NoRoom(DiskRoom { room, min_free: MinFree::default(), path: "/images".into() }))
     };
     let registry = WaitReason::SlowRegistry { registry: "slow.example".to_owned() };
     assert_eq!(change(&room(12), &room(9)), Change::Nothing);

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use prewarm_api::reference::ImageRef;
 
 use super::Worklist;
-use super::outcome::{Conditions, Ending, Found, LookAhead, present};
+use super::outcome::{Ending, Found, LookAhead, present};
 use crate::agent::Moment;
+use crate::agent::conditions::Conditions;
 use crate::agent::entry::Look;
 use crate::object::ImageKey;
 

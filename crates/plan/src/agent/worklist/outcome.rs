@@ -6,24 +6,11 @@ use prewarm_api::kruise::FailureClass;
 use prewarm_api::reference::ImageRef;
 
 use crate::agent::Moment;
-use crate::agent::disk::Shortage;
 use crate::agent::entry::{End, Entry, Stage};
 use crate::agent::source::Source;
 use crate::agent::state::Note;
 use crate::agent::task::Task;
-use crate::agent::wait::{Hold, WaitReason};
 use crate::object::ImageKey;
-
-/// What holds for all tasks at the moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conditions {
-    /// How many pulls may run at once.
-    pub parallel: usize,
-    /// Why nothing new starts, if so.
-    pub hold: Option<Hold>,
-    /// Why nothing starts because of the disk, if so.
-    pub no_room: Option<Shortage>,
-}
 
 /// What to do now.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -141,18 +128,6 @@ pub enum Ended {
         /// What the status says of it.
         message: Option<String>,
     },
-}
-
-impl Conditions {
-    /// Why nothing new starts, if so.
-    pub(super) fn blocks(&self) -> Option<WaitReason> {
-        self.hold.map(WaitReason::Held).or_else(|| self.no_room.clone().map(WaitReason::NoRoom))
-    }
-
-    /// Why a task waits that nothing else is in the way of.
-    pub(super) fn no_place(&self) -> WaitReason {
-        WaitReason::NoPlace { places: self.parallel }
-    }
 }
 
 /// The ending of a task whose image was pulled.

@@ -8,7 +8,7 @@ use prewarm_api::names;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::agent::disk::{MinFree, Room, Shortage};
+use crate::agent::disk::{DiskRoom, MinFree, Room};
 use crate::agent::kruise::{Status, read, reported};
 use crate::agent::report::Report;
 use crate::agent::state::Bytes;
@@ -74,9 +74,9 @@ fn message(state: &TaskState) -> Option<String> {
 }
 
 /// A disk without room.
-fn shortage() -> Shortage {
+fn shortage() -> DiskRoom {
     let room = Room { free: 12, capacity: 100 };
-    Shortage { room, min_free: MinFree::default(), path: "/images".into() }
+    DiskRoom { room, min_free: MinFree::default(), path: "/images".into() }
 }
 
 fn key(tag: &str) -> ImageKey {

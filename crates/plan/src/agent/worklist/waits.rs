@@ -1,8 +1,8 @@
 //! What waiting tasks wait for, counted for whoever watches the agent. No decision depends on it.
 
 use super::Worklist;
-use super::outcome::Conditions;
 use crate::agent::Moment;
+use crate::agent::conditions::Conditions;
 use crate::agent::entry::Stage;
 use crate::agent::wait::Waits;
 

@@ -2,7 +2,7 @@ use prewarm_api::kruise::FailureClass;
 use serde_json::json;
 
 use super::*;
-use crate::agent::disk::{MinFree, Shortage};
+use crate::agent::disk::{DiskRoom, MinFree};
 use crate::agent::wait::WaitReason;
 
 fn task(name: &str, tag: &str, phase: Phase) -> TaskState {
@@ -32,7 +32,7 @@ fn whole() -> TaskState {
 
 fn waiting_for_room(free: u64) -> Arc<Status> {
     let room = Room { free, capacity: 100 };
-    let shortage = Shortage { room, min_free: MinFree::default(), path: "/images".into() };
+    let shortage = DiskRoom { room, min_free: MinFree::default(), path: "/images".into() };
     let note = Some(Note::Wait(WaitReason::NoRoom(shortage)));
     let task = TaskState { note, ..task("web", "v1", Phase::Waiting) };
     Arc::new(Status::of(Report::new(vec![task], None, None)))
