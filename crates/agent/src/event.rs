@@ -41,32 +41,32 @@ pub fn events(client: Client, node: &str, clock: Arc<dyn Clock>, metrics: Metric
 
 impl Events {
     /// Which NodeImage the node has: `kubectl describe` finds its events by this.
-    pub fn regard(&self, uid: Option<String>) {
+    pub fn set_uid(&self, uid: Option<String>) {
         *self.uid.lock().unwrap_or_else(PoisonError::into_inner) = uid;
     }
 
     /// Tells that a task has ended: the NodeImage always, its jobs only of failures.
-    pub fn ended(&self, ending: &Ending) {
+    pub fn record(&self, ending: &Ending) {
         let image = &ending.task.reference;
         let (class, message) = match &ending.result {
             Ended::Pulled { .. } => {
                 let note = format!("{image} pulled in {:.1} s", ending.took.as_secs_f64());
-                return self.tell(self.node_image(), SUCCEEDED, note);
+                return self.send(self.node_image(), SUCCEEDED, note);
             }
             Ended::Present => {
-                return self.tell(self.node_image(), SUCCEEDED, format!("{image} was on the node already"));
+                return self.send(self.node_image(), SUCCEEDED, format!("{image} was on the node already"));
             }
             Ended::Failed { class, message } => (class, message),
         };
         let reason = FAILED.of_class(class.name());
         let message = message.clone().unwrap_or_else(|| format!("cannot pull {image}"));
         for owner in &ending.task.owners {
-            self.tell(owner.clone().into(), reason, format!("on node {}: {message}", self.node));
+            self.send(owner.clone().into(), reason, format!("on node {}: {message}", self.node));
         }
-        self.tell(self.node_image(), reason, message);
+        self.send(self.node_image(), reason, message);
     }
 
-    fn tell(&self, about: ObjectReference, reason: Reason, note: String) {
+    fn send(&self, about: ObjectReference, reason: Reason, note: String) {
         self.queue.tell(Happening { about, reason, note });
     }
 

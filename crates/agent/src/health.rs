@@ -40,7 +40,7 @@ impl Health {
     }
 
     /// It answers no more.
-    pub fn lost_runtime(&self) {
+    pub fn forget_runtime(&self) {
         self.set_trouble(Some(NO_ANSWER.to_owned()));
     }
 

@@ -41,26 +41,26 @@ pub struct Tools {
 }
 
 /// What a worker says before it has ended.
-pub enum Word {
+pub enum Update {
     /// So far it is.
     Progress(Bytes),
     /// The runtime has pulled; only the look is left.
     Pulled,
 }
 
-/// Carries out one attempt. `tell` hears how far it is.
-pub async fn attempt(start: &Start, tools: &Tools, tell: impl Fn(Word)) -> Outcome {
+/// Carries out one attempt. `send` hears how far it is.
+pub async fn attempt(start: &Start, tools: &Tools, send: impl Fn(Update)) -> Outcome {
     let task = &start.task;
     tokio::select! {
-        outcome = timeout(start.timeout, have(start, tools, &tell)) => {
+        outcome = timeout(start.timeout, have(start, tools, &send)) => {
             outcome.unwrap_or_else(|_| Outcome::Failed(timed_out(start)))
         }
         shortage = crossed(tools.room.as_ref()) => Outcome::Failed(out_of_room(task, &shortage)),
-        () = follow(task, tools, &tell) => unreachable!("following ends with the attempt"),
+        () = follow(task, tools, &send) => unreachable!("following ends with the attempt"),
     }
 }
 
-async fn have(start: &Start, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
+async fn have(start: &Start, tools: &Tools, send: &impl Fn(Update)) -> Outcome {
     let task = &start.task;
     if !task.is_always && !start.is_known_absent {
         match tools.runtime.image(&task.reference).await {
@@ -72,16 +72,16 @@ async fn have(start: &Start, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
         }
     }
     match start.source {
-        Source::Registry => fetch_from_registry(task, tools, tell).await,
+        Source::Registry => fetch_from_registry(task, tools, send).await,
     }
 }
 
 /// The runtime asks the registry, with the credentials that the node finds.
-async fn fetch_from_registry(task: &Task, tools: &Tools, tell: &impl Fn(Word)) -> Outcome {
+async fn fetch_from_registry(task: &Task, tools: &Tools, send: &impl Fn(Update)) -> Outcome {
     let found = tools.credentials.credentials(&secrets::request(task)).await;
     match pull(task, tools, &found).await {
         Ok(()) => {
-            tell(Word::Pulled);
+            send(Update::Pulled);
             confirm(task, tools, &found).await
         }
         Err(error) => failed(task, &error, &found),
@@ -196,12 +196,12 @@ async fn crossed(room: Option<&RoomGuard>) -> DiskRoom {
 }
 
 /// Tells how far the pull is, as long as the runtime can say so. It never ends.
-async fn follow(task: &Task, tools: &Tools, tell: &impl Fn(Word)) {
+async fn follow(task: &Task, tools: &Tools, send: &impl Fn(Update)) {
     let mut ticks = interval_at(tokio::time::Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
     loop {
         ticks.tick().await;
         if let Ok(Some(now)) = tools.runtime.progress(&task.reference).await {
-            tell(Word::Progress(Bytes { done: now.done, total: now.total }));
+            send(Update::Progress(Bytes { done: now.done, total: now.total }));
         }
     }
 }

@@ -28,13 +28,13 @@ use crate::event::{Events, events};
 use crate::health::Health;
 use crate::look;
 use crate::metrics::Metrics;
-use crate::pull::Word;
+use crate::pull::Update;
 use crate::reporter::{Reporter, Trouble};
 use crate::room::RoomGuard;
 use crate::watch::{Seen, follow};
 
 mod apply;
-mod hear;
+mod observe;
 
 /// How many messages of workers wait for the loop. There are never many more workers than parallel pulls.
 const MAX_MESSAGES: usize = 256;
@@ -80,7 +80,7 @@ impl Agent {
 enum Message {
     Seen(Seen),
     Found(Runtime, Option<RoomGuard>),
-    Said(u64, Word),
+    Updated(u64, Update),
     Ended(u64, Outcome),
     Looked(look::Findings),
     /// A write to the object with this UID ended.
@@ -95,9 +95,9 @@ enum Message {
 pub async fn run(agent: Agent, stop: impl Future<Output = ()>) {
     let seen = follow(agent.client.clone(), &agent.config.node, agent.metrics.clone());
     let (sender, messages) = mpsc::channel(MAX_MESSAGES);
-    let mut life = Loop::new(agent, sender);
-    life.find_runtime();
-    life.turn(Box::pin(seen), messages, stop).await;
+    let mut state = Loop::new(agent, sender);
+    state.find_runtime();
+    state.run(Box::pin(seen), messages, stop).await;
 }
 
 struct Loop {
@@ -109,7 +109,7 @@ struct Loop {
     runtime: Option<(Runtime, Option<RoomGuard>)>,
     workers: BTreeMap<u64, Worker>,
     /// Looks ahead for the present worklist.
-    scout: Option<Worker>,
+    look_ahead: Option<Worker>,
     watcher: Option<Worker>,
     /// The runtime removed an image.
     removed: Arc<Notify>,
@@ -140,7 +140,7 @@ impl Loop {
             reporter: Reporter::default(),
             runtime: None,
             workers: BTreeMap::new(),
-            scout: None,
+            look_ahead: None,
             watcher: None,
             removed: Arc::default(),
             sender,
@@ -150,7 +150,7 @@ impl Loop {
         }
     }
 
-    async fn turn(
+    async fn run(
         &mut self,
         mut seen: impl Stream<Item = Seen> + Unpin,
         mut messages: mpsc::Receiver<Message>,
@@ -170,20 +170,20 @@ impl Loop {
                 () = pulse.asked() => Message::Due,
             };
             pulse.beat();
-            self.hear(message);
+            self.observe(message);
             // What has arrived meanwhile belongs to the same decision.
             while let Ok(message) = messages.try_recv() {
-                self.hear(message);
+                self.observe(message);
             }
-            wake_at = self.pass();
+            wake_at = self.cycle();
             if self.is_over() {
                 return self.leave(&mut messages).await;
             }
         }
     }
 
-    /// One pass: decide, begin what is to begin, report what is worth it. Returns when to look again.
-    fn pass(&mut self) -> Option<Duration> {
+    /// One cycle: decide, begin what is to begin, report what is worth it. Returns when to look again.
+    fn cycle(&mut self) -> Option<Duration> {
         let now = self.now();
         self.check(now);
         let conditions = self.conditions();
@@ -238,7 +238,7 @@ impl Loop {
                 }
                 let at = self.report(&status, now);
                 tokio::select! {
-                    Some(message) = messages.recv() => self.hear(message),
+                    Some(message) = messages.recv() => self.observe(message),
                     () = sleep_until(self.start, at) => {}
                 }
             }

@@ -37,7 +37,7 @@ fn ending(namespace: &str, job: &str, message: &str) -> anyhow::Result<Ending> {
 /// An agent's events on a node, and their writer at work.
 fn start(server: &ApiServer, node: &str) -> anyhow::Result<(Events, tokio::task::JoinHandle<()>)> {
     let (events, writer) = events(server.client()?, node, Arc::new(MachineClock), Metrics::new());
-    events.regard(Some("4e5f6a7b".to_owned()));
+    events.set_uid(Some("4e5f6a7b".to_owned()));
     Ok((events, tokio::spawn(writer.run())))
 }
 
@@ -54,13 +54,13 @@ async fn events_with_the_longest_names_and_texts_are_taken() -> anyhow::Result<(
     let namespace = server.namespace().await?;
     let (node, job) = (format!("n{}", "o".repeat(252)), format!("{}.job", "j".repeat(249)));
     let (events, writer) = start(server, &node)?;
-    events.ended(&ending(&namespace, &job, &"ü".repeat(3000))?);
+    events.record(&ending(&namespace, &job, &"ü".repeat(3000))?);
     drop(events);
     writer.await?;
     for namespace in ["default", &namespace] {
-        let told = listed(&Api::namespaced(server.client()?, namespace), &node).await?;
-        ensure!(told.len() == 1, "{namespace}: {told:?}");
-        ensure!(told[0].note.as_ref().is_some_and(|note| note.len() > 1000), "{told:?}");
+        let written = listed(&Api::namespaced(server.client()?, namespace), &node).await?;
+        ensure!(written.len() == 1, "{namespace}: {written:?}");
+        ensure!(written[0].note.as_ref().is_some_and(|note| note.len() > 1000), "{written:?}");
     }
     Ok(())
 }
@@ -71,16 +71,17 @@ async fn a_failure_that_repeats_counts_its_event_up() -> anyhow::Result<()> {
     let api = Api::<Event>::namespaced(server.client()?, "default");
     let (events, writer) = start(server, "node-of-repeats")?;
     let ending = ending(&namespace, "warm", "cannot pull web:v1")?;
-    events.ended(&ending);
+    events.record(&ending);
     let first = async || Ok(listed(&api, "node-of-repeats").await?.pop());
     wait::until("the first event", first).await?;
-    events.ended(&ending);
-    events.ended(&ending);
+    events.record(&ending);
+    events.record(&ending);
     drop(events);
     writer.await?;
-    let told = listed(&api, "node-of-repeats").await?;
-    let counts: Vec<_> = told.iter().map(|event| event.series.as_ref().map(|series| series.count)).collect();
-    ensure!(counts == [Some(3)], "{told:?}");
+    let written = listed(&api, "node-of-repeats").await?;
+    let counts: Vec<_> =
+        written.iter().map(|event| event.series.as_ref().map(|series| series.count)).collect();
+    ensure!(counts == [Some(3)], "{written:?}");
     Ok(())
 }
 
@@ -90,12 +91,12 @@ async fn two_nodes_that_fail_alike_tell_the_job_once() -> anyhow::Result<()> {
     let ending = ending(&namespace, "warm", "cannot pull web:v1")?;
     for node in ["one-of-two", "other-of-two"] {
         let (events, writer) = start(server, node)?;
-        events.ended(&ending);
+        events.record(&ending);
         drop(events);
         writer.await?;
     }
     let api = Api::<Event>::namespaced(server.client()?, &namespace);
-    let told = api.list(&kube::api::ListParams::default()).await?.items;
-    ensure!(told.len() == 1, "{told:?}");
+    let written = api.list(&kube::api::ListParams::default()).await?.items;
+    ensure!(written.len() == 1, "{written:?}");
     Ok(())
 }

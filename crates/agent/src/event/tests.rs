@@ -37,7 +37,7 @@ impl World {
         let client = self.server.client();
         let (events, writer) = events(client, "node-1", self.clock.clone(), self.metrics.clone());
         tokio::spawn(writer.run());
-        events.regard(Some("uid-of-node-1".to_owned()));
+        events.set_uid(Some("uid-of-node-1".to_owned()));
         events
     }
 
@@ -94,7 +94,7 @@ fn node_image_reference() -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_pull_that_ended_well_is_told_on_the_node_image_in_the_default_namespace() {
     let world = world().await;
-    world.start().ended(&ending("v1", None));
+    world.start().record(&ending("v1", None));
     pass(MOMENT).await;
     let wanted = json!({
         "regarding": node_image_reference(), "type": "Normal", "reason": "PullImageSucceed",
@@ -107,7 +107,7 @@ async fn a_pull_that_ended_well_is_told_on_the_node_image_in_the_default_namespa
 #[tokio::test(start_paused = true)]
 async fn an_image_that_was_there_is_told_as_such() {
     let world = world().await;
-    world.start().ended(&Ending { result: Ended::Present, ..ending("v1", None) });
+    world.start().record(&Ending { result: Ended::Present, ..ending("v1", None) });
     pass(MOMENT).await;
     assert_eq!(world.notes("default").await, ["registry.example/web:v1 was on the node already"]);
 }
@@ -115,7 +115,7 @@ async fn an_image_that_was_there_is_told_as_such() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_told_on_the_node_image_and_on_each_owner() {
     let world = world().await;
-    world.start().ended(&ending("v1", Some("cannot pull web:v1: not found")));
+    world.start().record(&ending("v1", Some("cannot pull web:v1: not found")));
     pass(MOMENT).await;
     let on_node_image = json!({
         "regarding": node_image_reference(), "type": "Warning", "reason": "PullImageFailed",
@@ -138,7 +138,7 @@ async fn an_event_says_who_tells_it_and_when() {
     let world = world().await;
     let events = world.start();
     pass(Duration::from_secs(90)).await;
-    events.ended(&ending("v1", None));
+    events.record(&ending("v1", None));
     pass(MOMENT).await;
     let api = Api::<Event>::namespaced(world.server.client(), "default");
     let event = api.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0);
@@ -159,7 +159,7 @@ async fn nodes_that_fail_alike_tell_the_job_once() {
             world.metrics.clone(),
         );
         tokio::spawn(writer.run());
-        events.ended(&ending("v1", Some("cannot pull web:v1: not found")));
+        events.record(&ending("v1", Some("cannot pull web:v1: not found")));
     }
     pass(MOMENT).await;
     assert_eq!(world.written("shop").await.len(), 1);

@@ -87,9 +87,9 @@ fn everything_else_is_counted_where_it_belongs() {
     metrics.wrote_event(false);
     metrics.dropped_event();
     metrics.reconnected(Target::Runtime);
-    let mut told: Vec<String> = metrics.encode().lines().map(str::to_owned).collect();
-    told.retain(|line| !line.starts_with('#') && !line.ends_with(" 0"));
-    told.sort();
+    let mut counted: Vec<String> = metrics.encode().lines().map(str::to_owned).collect();
+    counted.retain(|line| !line.starts_with('#') && !line.ends_with(" 0"));
+    counted.sort();
     let build = format!(r#"prewarm_agent_build_info{{version="{}"}} 1"#, env!("CARGO_PKG_VERSION"));
     let mut wanted = vec![
         r#"prewarm_agent_api_writes_total{kind="event",result="failed"} 1"#,
@@ -115,7 +115,7 @@ fn everything_else_is_counted_where_it_belongs() {
         r#"prewarm_agent_wait_duration_seconds_bucket{le="+Inf"} 1"#,
     ];
     wanted.sort_unstable();
-    assert_eq!(told, wanted);
+    assert_eq!(counted, wanted);
 }
 
 #[test]

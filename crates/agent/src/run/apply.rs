@@ -24,7 +24,7 @@ use crate::watch::api;
 impl Loop {
     pub(super) fn apply(&mut self, decision: Decision) {
         for ending in decision.endings {
-            self.tell(&ending);
+            self.record(&ending);
         }
         for start in decision.starts {
             self.begin(start);
@@ -43,8 +43,8 @@ impl Loop {
         debug!(attempt = number, image = %start.task.reference, "attempting");
         let worker = tokio::spawn(async move {
             // A word may get lost when much goes on; a later one says it too.
-            let tell = |word| drop(sender.try_send(Message::Said(number, word)));
-            let outcome = attempt(&start, &tools, tell).await;
+            let send = |update| drop(sender.try_send(Message::Updated(number, update)));
+            let outcome = attempt(&start, &tools, send).await;
             drop(sender.send(Message::Ended(number, outcome)).await);
         });
         self.workers.insert(number, Worker(worker.abort_handle()));
@@ -53,11 +53,11 @@ impl Loop {
     fn look(&mut self, ahead: LookAhead) {
         let Some((runtime, _)) = self.runtime.clone() else { return };
         let sender = self.sender.clone();
-        let scout = tokio::spawn(async move {
+        let worker = tokio::spawn(async move {
             let findings = look(ahead, runtime).await;
             drop(sender.send(Message::Looked(findings)).await);
         });
-        self.scout = Some(Worker(scout.abort_handle()));
+        self.look_ahead = Some(Worker(worker.abort_handle()));
     }
 
     /// The whole status as it is now.

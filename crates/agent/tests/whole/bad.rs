@@ -129,8 +129,8 @@ async fn of_a_tag_that_stands_twice_the_highest_version_is_pulled_and_the_other_
     let status = settled(&node, 3).await;
     assert_good(&status);
     let tags = &status.image_statuses.as_ref().unwrap()["reg.example/app"].tags;
-    let told: Vec<_> = tags.iter().map(|tag| (tag.version, tag.phase)).collect();
-    assert_eq!(told, [(3, PullPhase::Succeeded), (0, PullPhase::Failed)]);
+    let reported: Vec<_> = tags.iter().map(|tag| (tag.version, tag.phase)).collect();
+    assert_eq!(reported, [(3, PullPhase::Succeeded), (0, PullPhase::Failed)]);
     assert!(tags[1].message.as_ref().unwrap().contains("stands twice"));
     assert_eq!(node.fake.calls_of("reg.example/app:1").len(), 1);
     let writes = node.status_writes();

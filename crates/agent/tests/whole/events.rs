@@ -41,20 +41,20 @@ async fn a_failure_is_told_on_every_job_and_on_the_node_image() {
     node.start();
     node.settled(1).await;
     pass(1.0).await;
-    let mut told: Vec<(String, String, String)> = Vec::new();
+    let mut regarding: Vec<(String, String, String)> = Vec::new();
     for event in node.events().await {
         let about = event.regarding.unwrap();
-        told.push((about.kind.unwrap(), about.name.unwrap(), about.uid.unwrap_or_default()));
+        regarding.push((about.kind.unwrap(), about.name.unwrap(), about.uid.unwrap_or_default()));
         let said = [event.type_.as_deref(), event.reason.as_deref()];
         assert_eq!(said, [Some("Warning"), Some("PullImageFailed")]);
         assert!(
             event.note.unwrap().contains("cannot pull reg.example/app:absent: not found (attempt 1 of 1)")
         );
     }
-    told.sort();
-    let names: Vec<_> = told.iter().map(|(kind, name, _)| format!("{kind} {name}")).collect();
+    regarding.sort();
+    let names: Vec<_> = regarding.iter().map(|(kind, name, _)| format!("{kind} {name}")).collect();
     assert_eq!(names, ["ImagePullJob one", "ImagePullJob other", "NodeImage worker-1"]);
-    assert_eq!(told[0].2, "uid-of-one");
+    assert_eq!(regarding[0].2, "uid-of-one");
 }
 
 #[tokio::test(start_paused = true)]

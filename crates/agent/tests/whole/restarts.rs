@@ -46,8 +46,8 @@ async fn kill_at_random(seed: u64) {
     let status = node.settled(4).await;
     assert_eq!(status.succeeded, 4, "seed {seed}: {status:#?}");
     check_against(&mut reported, &node, seed).await;
-    let told = node.events().await;
-    assert!(told.iter().all(|event| event.type_.as_deref() == Some("Normal")), "seed {seed}: {told:?}");
+    let events = node.events().await;
+    assert!(events.iter().all(|event| event.type_.as_deref() == Some("Normal")), "seed {seed}: {events:?}");
 }
 
 /// What was reported stays: an end is never taken back nor pulled again, and failed attempts are not forgotten.

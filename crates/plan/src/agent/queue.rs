@@ -9,7 +9,7 @@ use crate::object::ImageKey;
 
 /// Remembers whose turn it was.
 #[derive(Clone, Debug, Default)]
-pub struct Turns {
+pub struct Rotation {
     last: BTreeMap<String, u64>,
     count: u64,
 }
@@ -17,18 +17,18 @@ pub struct Turns {
 /// How many owners are remembered; beyond that, the one served longest ago is forgotten and may come early once.
 const MAX_OWNERS: usize = 4096;
 
-impl Turns {
+impl Rotation {
     /// The next of these tasks, if there is any.
     pub fn next<'a>(&self, waiting: impl Iterator<Item = &'a Task>) -> Option<&'a Task> {
         waiting.min_by_key(|task| (self.last.get(task.owner()).copied().unwrap_or(0), age(task), &task.key))
     }
 
     /// Notes that a task of this owner was begun.
-    pub fn took(&mut self, owner: &str) {
+    pub fn served(&mut self, owner: &str) {
         self.count += 1;
         self.last.insert(owner.to_owned(), self.count);
         if self.last.len() > MAX_OWNERS {
-            let oldest = self.last.iter().min_by_key(|(_, turn)| **turn).map(|(owner, _)| owner.clone());
+            let oldest = self.last.iter().min_by_key(|(_, served)| **served).map(|(owner, _)| owner.clone());
             oldest.and_then(|owner| self.last.remove(&owner));
         }
     }
@@ -58,10 +58,10 @@ mod tests {
     }
 
     fn order(mut waiting: Vec<Task>) -> Vec<String> {
-        let mut turns = Turns::default();
+        let mut rotation = Rotation::default();
         let mut order = Vec::new();
-        while let Some(next) = turns.next(waiting.iter()).cloned() {
-            turns.took(next.owner());
+        while let Some(next) = rotation.next(waiting.iter()).cloned() {
+            rotation.served(next.owner());
             waiting.retain(|task| task.key != next.key);
             order.push(next.key.tag);
         }
@@ -92,11 +92,11 @@ mod tests {
 
     #[test]
     fn the_memory_of_turns_is_bounded() {
-        let mut turns = Turns::default();
+        let mut rotation = Rotation::default();
         for owner in 0..MAX_OWNERS + 10 {
-            turns.took(&owner.to_string());
+            rotation.served(&owner.to_string());
         }
-        assert_eq!(turns.last.len(), MAX_OWNERS);
-        assert!(!turns.last.contains_key("0"));
+        assert_eq!(rotation.last.len(), MAX_OWNERS);
+        assert!(!rotation.last.contains_key("0"));
     }
 }

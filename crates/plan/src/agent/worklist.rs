@@ -20,7 +20,7 @@ use super::attempt::{Next, Reason};
 use super::entry::{Entry, Failed, Stage};
 use super::inventory::Inventory;
 use super::pace::Pace;
-use super::queue::Turns;
+use super::queue::Rotation;
 use super::source;
 use super::state::{Note, Phase, TaskState};
 use super::task::{Asked, BadEntry, Task};
@@ -44,7 +44,7 @@ mod waits;
 pub struct Worklist {
     entries: BTreeMap<ImageKey, Entry>,
     bad: Vec<(BadEntry, Timestamp)>,
-    turns: Turns,
+    rotation: Rotation,
     pace: Pace,
     inventory: Inventory,
     attempts: u64,
@@ -162,7 +162,7 @@ impl Worklist {
                 && !busy.contains(&entry.task.reference)
                 && self.closed_until(&entry.task, now).is_none()
         });
-        self.turns.next(ready.map(|entry| &entry.task)).map(|task| task.key.clone())
+        self.rotation.next(ready.map(|entry| &entry.task)).map(|task| task.key.clone())
     }
 
     fn begin(&mut self, key: &ImageKey, now: Moment) -> Option<Start> {
@@ -171,7 +171,7 @@ impl Worklist {
             return None;
         };
         self.attempts += 1;
-        self.turns.took(entry.task.owner());
+        self.rotation.served(entry.task.owner());
         let is_known_absent = self.inventory.was_just_absent(&entry.task.reference, now.elapsed);
         entry.stage = Stage::Attempting { attempt: self.attempts };
         let course = &mut entry.course;

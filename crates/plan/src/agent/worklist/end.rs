@@ -90,7 +90,7 @@ impl Worklist {
                 Some(true) => entry.loss.at = None,
                 Some(false) if entry.loss.at.is_none() && listing.absent.contains(reference) => {
                     losses += 1;
-                    lose(entry, now);
+                    note_loss(entry, now);
                 }
                 Some(false) | None => {}
             }
@@ -162,7 +162,7 @@ fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Optio
 }
 
 /// An entry by hand is pulled again: at once after the first loss, and after a rest when the node keeps removing it.
-fn lose(entry: &mut Entry, now: Moment) {
+fn note_loss(entry: &mut Entry, now: Moment) {
     entry.loss.at = Some(stamp(now.wall));
     entry.loss.count += 1;
     if !entry.task.is_by_hand() {

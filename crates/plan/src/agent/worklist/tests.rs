@@ -125,9 +125,9 @@ fn a_tag_says_that_it_is_unpacking_and_no_longer_when_that_failed() {
     let failed = message(&status(&worklist, "1")).unwrap();
     assert!(failed.contains("no space (attempt 1 of 4)"), "{failed}");
     // An agent that starts anew in the middle begins with a download.
-    let told = serde_json::to_value(Status::of(Report::new(vec![unpacking], None, None))).unwrap();
+    let written = serde_json::to_value(Status::of(Report::new(vec![unpacking], None, None))).unwrap();
     let mut restarted = Worklist::default();
-    restarted.adopt(read(&spec(&[json!({ "tag": "1" })])), &reported(&told), at(2));
+    restarted.adopt(read(&spec(&[json!({ "tag": "1" })])), &reported(&written), at(2));
     assert_eq!(status(&restarted, "1").note, None);
 }
 

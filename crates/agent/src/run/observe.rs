@@ -15,12 +15,12 @@ use super::{Loop, Message, Worker};
 use crate::check;
 use crate::look;
 use crate::metrics::Target;
-use crate::pull::Word;
+use crate::pull::Update;
 use crate::room::RoomGuard;
 use crate::watch::Seen;
 
 impl Loop {
-    pub(super) fn hear(&mut self, message: Message) {
+    pub(super) fn observe(&mut self, message: Message) {
         let now = self.now();
         match message {
             Message::Seen(Seen::Object(object)) => self.adopt(&object, now),
@@ -30,10 +30,10 @@ impl Loop {
             }
             Message::Seen(Seen::Trouble) | Message::Due => {}
             Message::Found(runtime, room) => self.use_runtime(runtime, room),
-            Message::Said(attempt, Word::Progress(bytes)) => {
+            Message::Updated(attempt, Update::Progress(bytes)) => {
                 self.assignment.worklist.progressed(attempt, bytes)
             }
-            Message::Said(attempt, Word::Pulled) => self.assignment.worklist.pulled(attempt),
+            Message::Updated(attempt, Update::Pulled) => self.assignment.worklist.pulled(attempt),
             Message::Ended(attempt, outcome) => self.end(attempt, outcome, now),
             Message::Looked(findings) => self.note_look(findings, now),
             Message::Written(uid, result) => {
@@ -61,8 +61,8 @@ impl Loop {
         };
         let adoption = self.assignment.observe(observed, now);
         if adoption.object == Object::Another {
-            self.scout = None;
-            self.agent.events.regard(object.uid());
+            self.look_ahead = None;
+            self.agent.events.set_uid(object.uid());
         }
         if adoption.object != Object::Gone {
             self.reporter.observe(object);
@@ -108,44 +108,44 @@ impl Loop {
     fn end(&mut self, attempt: u64, outcome: Outcome, now: Moment) {
         self.workers.remove(&attempt);
         match &outcome {
-            Outcome::Interrupted => self.lose_runtime(),
+            Outcome::Interrupted => self.forget_runtime(),
             Outcome::Failed(failure) => self.agent.metrics.attempt_failed(failure.class),
             Outcome::Succeeded { .. } => {}
         }
         if let Some(ending) = self.assignment.worklist.ended(attempt, outcome, now, rand::random()) {
-            self.tell(&ending);
+            self.record(&ending);
         }
     }
 
     fn note_look(&mut self, findings: look::Findings, now: Moment) {
         if findings.is_runtime_away {
-            self.lose_runtime();
+            self.forget_runtime();
         }
         for ending in self.assignment.worklist.looked(findings.number, findings.found, now) {
-            self.tell(&ending);
+            self.record(&ending);
         }
     }
 
     /// The runtime does not answer. That is nobody's failure; whoever wants it waits until it is found again.
-    fn lose_runtime(&mut self) {
+    fn forget_runtime(&mut self) {
         if self.runtime.take().is_some() {
             self.agent.metrics.reconnected(Target::Runtime);
             self.agent.metrics.has_runtime(false);
-            self.agent.health.lost_runtime();
+            self.agent.health.forget_runtime();
             self.find_runtime();
         }
     }
 
-    pub(super) fn tell(&self, ending: &Ending) {
+    pub(super) fn record(&self, ending: &Ending) {
         self.agent.metrics.ended(ending);
-        self.agent.events.ended(ending);
+        self.agent.events.record(ending);
     }
 
     fn note(&mut self, answer: Result<check::Findings, CallError>, now: Moment) {
         self.is_checking = false;
         let findings = match answer {
             Ok(findings) => findings,
-            Err(error) if error.is_runtime_away() => return self.lose_runtime(),
+            Err(error) if error.is_runtime_away() => return self.forget_runtime(),
             Err(error) => return debug!(%error, "the images could not be listed"),
         };
         let losses = findings.listing.map_or(0, |listing| self.assignment.worklist.checked(&listing, now));
