@@ -1,6 +1,6 @@
 //! Looks after what is finished: are the images that were warmed still there, and did credentials change that a
-//! refused entry waits for? Asked on the runtime's word and once a minute. With nothing to ask about, the runtime is only
-//! asked whether it is there.
+//! refused entry waits for? This is asked when the runtime reports a removal, and once a minute. With nothing
+//! to look for, the runtime is only asked whether it is there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use crate::secrets;
 
-/// How often the images are looked at without any word from the runtime.
+/// How often the images are looked at without a removal.
 pub const INTERVAL: Duration = Duration::from_mins(1);
 /// The pause before the runtime's events are asked for again after they broke off.
 const RESUBSCRIBE: Duration = Duration::from_secs(10);
@@ -31,7 +31,6 @@ pub struct Questions {
     refused: Vec<Task>,
 }
 
-/// What was found.
 pub struct Findings {
     /// What the node has; nothing if there was nothing to look for.
     pub listing: Option<Listing>,
@@ -46,7 +45,6 @@ impl Questions {
     }
 }
 
-/// Finds the answers.
 pub async fn look(
     questions: Questions,
     runtime: Runtime,
@@ -83,7 +81,7 @@ async fn list_images(
     Ok(Some(Listing { began, present, absent }))
 }
 
-/// Notifies whenever the runtime says that an image was removed, and when its word was interrupted.
+/// Notifies whenever the runtime reports that an image was removed, and when its events were interrupted.
 pub async fn follow_removals(runtime: Runtime, removed: Arc<Notify>) {
     loop {
         let mut removals = runtime.removals();

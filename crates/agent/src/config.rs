@@ -1,4 +1,4 @@
-//! What an agent is told at its start.
+//! The settings of an agent.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use prewarm_runtime::Endpoint;
 
 use crate::disk::Room;
 
-/// The settings of one agent.
 #[derive(Clone)]
 pub struct Config {
     /// The node that it works for.

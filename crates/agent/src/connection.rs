@@ -14,7 +14,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Comes back with a runtime that answers. It never gives up.
+/// Returns a runtime that answers. It never gives up.
 pub async fn connect(choice: &RuntimeChoice, health: &Health) -> Runtime {
     let mut pause = FIRST_PAUSE;
     let mut last = String::new();
@@ -25,7 +25,7 @@ pub async fn connect(choice: &RuntimeChoice, health: &Health) -> Runtime {
                 return runtime;
             }
             Err(error) => {
-                // The same sentence every ten seconds tells nobody anything new.
+                // The same sentence every ten seconds would only fill the log.
                 let text = chain(&error);
                 health.waits_for_runtime(&text);
                 if text != last {

@@ -1,5 +1,5 @@
-//! Tells people how tasks ended, as events on the NodeImage and on the jobs that wanted them (kruise D24). How events are
-//! gathered and written is the same in every process and stands in `prewarm-process`.
+//! Events about how tasks ended, on the NodeImage and on the jobs that wanted them (kruise D24). `prewarm-process` gathers
+//! and writes them, for every process alike.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 const SUCCEEDED: Reason = Reason::normal(names::event::PULL_IMAGE_SUCCEED);
 const FAILED: Reason = Reason::warning(names::event::PULL_IMAGE_FAILED);
 
-/// Takes what happened on one node. Clones share the queue.
+/// Takes the events of one node. Clones share the queue.
 #[derive(Clone)]
 pub struct Events {
     node: Arc<str>,
@@ -45,7 +45,7 @@ impl Events {
         *self.uid.lock().unwrap_or_else(PoisonError::into_inner) = uid;
     }
 
-    /// Tells that a task has ended: the NodeImage always, its jobs only of failures.
+    /// Records that a task has ended: on the NodeImage always, on its jobs only if it failed.
     pub fn record(&self, ending: &Ending) {
         let image = &ending.task.reference;
         let (class, message) = match &ending.result {

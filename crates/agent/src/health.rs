@@ -14,7 +14,7 @@ pub struct Health {
     has_synced: Arc<AtomicBool>,
     /// What keeps it from its runtime; nothing if that answers.
     runtime_trouble: Arc<Mutex<Option<String>>>,
-    /// Whether its loop turns.
+    /// Whether its loop still runs.
     pub pulse: Pulse,
 }
 

@@ -1,6 +1,6 @@
 //! The node agent: pulls what its NodeImage asks and reports.
 //!
-//! `run` is the loop; what it decides is in `prewarm-plan`. It hears `watch` (the NodeImage), `pull` (workers), `look`
+//! `run` is the loop; what it decides is in `prewarm-plan`. It observes `watch` (the NodeImage), `pull` (workers), `look`
 //! (what waits), `check` (what is finished) and `connection` (the runtime), and writes through `reporter` and `event`.
 
 mod check;

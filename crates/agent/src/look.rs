@@ -1,4 +1,4 @@
-//! Looks for the images of waiting tasks, one after the other: the runtime has pulls to do at the same time.
+//! Looks for the images of waiting tasks, one after the other, because the runtime pulls at the same time.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,7 @@ use prewarm_plan::object::ImageKey;
 use prewarm_runtime::{CallError, Image, Runtime};
 use tracing::debug;
 
-/// What a look ahead found.
 pub struct Findings {
-    /// Which look it was.
     pub number: u64,
     /// What is known of each image that the runtime was asked for.
     pub found: BTreeMap<ImageKey, Found>,

@@ -18,7 +18,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 /// What comes before the name of every metric.
 const PREFIX: &str = "prewarm_agent";
-/// Durations are told apart from a tenth of a second to the ten minutes after which an attempt ends by default.
+/// Durations are distinguished from a tenth of a second to the ten minutes after which an attempt ends by default.
 const DURATION_BUCKETS: [f64; 12] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
 
 /// All counters of one agent. Clones count together.
@@ -50,7 +50,7 @@ struct Inner {
     dropped_events: Counter,
 }
 
-/// How a task ended, as labels tell it.
+/// How a task ended, as labels have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Result {
     Pulled,
@@ -137,7 +137,7 @@ impl Metrics {
         self.inner.pulls.get_or_create(&Result::Cancelled.labels()).inc();
     }
 
-    /// So many tasks wait, by what for, and so many are pulled.
+    /// How many tasks wait, by what for, and how many are pulled.
     pub fn queue(&self, waits: Waits, pulling: usize) {
         let waiting = waits.by_reason().map(|(reason, count)| ("waiting", reason, count));
         for (state, reason, count) in waiting.into_iter().chain([("pulling", "", pulling)]) {
@@ -146,14 +146,14 @@ impl Metrics {
         }
     }
 
-    /// An attempt begins. If it is the first of its task, that has waited so long.
+    /// An attempt begins. `waited` is how long its task had waited, if this is its first.
     pub fn began(&self, waited: Option<Duration>) {
         if let Some(waited) = waited {
             self.inner.waits.observe(waited.as_secs_f64());
         }
     }
 
-    /// An attempt failed, be it that another one follows.
+    /// An attempt failed, whether or not another one follows.
     pub fn attempt_failed(&self, class: FailureClass) {
         self.inner.failed_attempts.get_or_create(&[("class", class.name())]).inc();
     }
@@ -168,7 +168,7 @@ impl Metrics {
         self.inner.runtime.set(i64::from(has_runtime));
     }
 
-    /// So many bytes are free on the images' filesystem, of so many.
+    /// How many bytes are free on the images' filesystem, and how many it has.
     pub fn room(&self, free: u64, capacity: u64) {
         self.inner.free.get_or_create(&[]).set(i64::try_from(free).unwrap_or(i64::MAX));
         self.inner.capacity.get_or_create(&[]).set(i64::try_from(capacity).unwrap_or(i64::MAX));
@@ -184,7 +184,7 @@ impl Metrics {
         self.inner.writes.get_or_create(&write_labels("event", is_written)).inc();
     }
 
-    /// Something was not told as an event, because too much happened or the API server was away.
+    /// An event was not recorded, because too much happened or the API server was away.
     pub fn dropped_event(&self) {
         self.inner.dropped_events.inc();
     }

@@ -1,7 +1,7 @@
 //! One attempt to have one image on the node: look, unless that was just done, gather credentials, ask the runtime,
 //! look again.
 //!
-//! A worker owns its attempt and tells the loop by message. Dropping it cancels the call, and the runtime lets go.
+//! A worker owns its attempt and sends messages to the loop. Dropping it cancels the call in the runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// How often an attempt that somebody else's cancellation ended is repeated at once: on CRI-O, callers share a pull.
 const MAX_INTERRUPTIONS: u32 = 3;
-/// So many Secrets are named that have nothing for an image.
+/// At most this many Secrets are named that have nothing for an image.
 const MAX_UNMATCHED: usize = 3;
 
 /// What every attempt needs.
@@ -40,15 +40,15 @@ pub struct Tools {
     pub room: Option<RoomGuard>,
 }
 
-/// What a worker says before it has ended.
+/// What a worker sends before it has ended.
 pub enum Update {
-    /// So far it is.
+    /// How much has arrived.
     Progress(Bytes),
     /// The runtime has pulled; only the look is left.
     Pulled,
 }
 
-/// Carries out one attempt. `send` hears how far it is.
+/// Carries out one attempt. `send` takes how far it is.
 pub async fn attempt(start: &Start, tools: &Tools, send: impl Fn(Update)) -> Outcome {
     let task = &start.task;
     tokio::select! {
@@ -88,7 +88,7 @@ async fn fetch_from_registry(task: &Task, tools: &Tools, send: &impl Fn(Update))
     }
 }
 
-/// Tries each credential in turn, and nobody's at last: a stale Secret must not keep a public image away (kruise W32).
+/// Tries one credential after the other, and none at all last: a stale Secret must not keep a public image away (kruise W32).
 async fn pull(task: &Task, tools: &Tools, found: &Found) -> Result<(), CallError> {
     let mut refusal = None;
     for credential in found.credentials.iter().map(Some).chain([None]) {
@@ -120,7 +120,7 @@ async fn pull_as(task: &Task, tools: &Tools, credential: Option<&Credential>) ->
     }
 }
 
-/// A runtime's word is not enough: the image has to be there under the name that pods will use.
+/// A runtime's answer is not enough: the image has to be there under the name that pods will use.
 async fn confirm(task: &Task, tools: &Tools, found: &Found) -> Outcome {
     match tools.runtime.image(&task.reference).await {
         Ok(Some(image)) => Outcome::Succeeded { image_id: id(&task.key, &image), was_present: false },
@@ -183,7 +183,7 @@ fn out_of_room(task: &Task, shortage: &DiskRoom) -> Failure {
     }
 }
 
-/// Comes back when the free room has fallen below the floor.
+/// Returns when the free room has fallen below the floor.
 async fn crossed(room: Option<&RoomGuard>) -> DiskRoom {
     let Some(room) = room else { return std::future::pending().await };
     let mut ticks = interval_at(tokio::time::Instant::now() + ROOM_INTERVAL, ROOM_INTERVAL);
@@ -195,7 +195,7 @@ async fn crossed(room: Option<&RoomGuard>) -> DiskRoom {
     }
 }
 
-/// Tells how far the pull is, as long as the runtime can say so. It never ends.
+/// Sends how far the pull is, while the runtime reports it. It never ends.
 async fn follow(task: &Task, tools: &Tools, send: &impl Fn(Update)) {
     let mut ticks = interval_at(tokio::time::Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
     loop {

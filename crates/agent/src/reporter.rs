@@ -39,7 +39,7 @@ pub struct Report {
 }
 
 impl Reporter {
-    /// Takes note of the object as the watch shows it. States older than our last write are old news.
+    /// Takes note of the object as the watch shows it. States older than our last write are ignored.
     pub fn observe(&mut self, object: &DynamicObject) {
         let version = version_of(object);
         let uid = object.uid();

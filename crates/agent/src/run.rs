@@ -1,4 +1,4 @@
-//! The agent's loop: one task that hears everything, decides with the worklist, and carries the decision out. Nothing
+//! The agent's loop: one task that observes everything, decides with the worklist, and carries the decision out. Nothing
 //! in here waits for a pull, a write or the disk: those are workers, and they answer by message.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ use crate::watch::{Seen, follow};
 mod apply;
 mod observe;
 
-/// How many messages of workers wait for the loop. There are never many more workers than parallel pulls.
+/// At most this many messages of workers wait for the loop. There are never many more workers than parallel pulls.
 const MAX_MESSAGES: usize = 256;
 /// How often a low disk is looked at again.
 const ROOM_INTERVAL: Duration = Duration::from_secs(10);
@@ -45,9 +45,7 @@ const LAST_REPORT: Duration = Duration::from_secs(5);
 
 /// Everything an agent needs from outside.
 pub struct Agent {
-    /// Its settings.
     pub config: Config,
-    /// The Kubernetes API.
     pub client: Client,
     /// Where credentials come from.
     pub credentials: Arc<dyn CredentialSource>,
@@ -55,14 +53,14 @@ pub struct Agent {
     pub clock: Arc<dyn Clock>,
     /// What is counted.
     pub metrics: Metrics,
-    /// What people are told.
+    /// Where events are recorded.
     pub events: Events,
     /// Whether it is of use, for the probes.
     pub health: Health,
 }
 
 impl Agent {
-    /// An agent that has counted and told nothing yet, and the writer of its events: [`Writer::run`] has to run beside it,
+    /// An agent that has counted and recorded nothing yet, and the writer of its events: [`Writer::run`] has to run beside it,
     /// and ends after it.
     pub fn new(
         config: Config,
@@ -76,7 +74,7 @@ impl Agent {
     }
 }
 
-/// What the loop hears.
+/// What the loop observes.
 enum Message {
     Seen(Seen),
     Found(Runtime, Option<RoomGuard>),

@@ -19,7 +19,7 @@ use prewarm_credentials::{Beneficiary, CredentialRequest, CredentialSource, Foun
 use prewarm_plan::agent::task::{PullSecret, Task};
 use prewarm_plan::object::ObjectKey;
 
-/// How many Secrets of one task are read; more only cost the API server.
+/// At most this many Secrets of one task are read; more only cost the API server.
 const MAX_SECRETS: usize = 64;
 
 /// What credentials are wanted for a task.
@@ -77,7 +77,7 @@ impl CredentialSource for KubeSecrets {
         async move {
             let wanted = request.secrets.iter().take(MAX_SECRETS);
             let mut answers = join_all(wanted.map(|reference| self.read(reference))).await;
-            // What serves somebody else is passed over without a word: it is none of this task's business.
+            // A Secret that serves somebody else is not mentioned: it is none of this task's business.
             answers.retain(|answer| {
                 answer.as_ref().map_or(true, |secret| serves(&secret.metadata, &request.beneficiary))
             });
@@ -148,7 +148,7 @@ impl From<Secret> for Named {
 /// What a Secret holds, by key.
 type Content<'a> = Vec<(&'a String, &'a Vec<u8>)>;
 
-/// What the answers hold, for telling a changed Secret from an unchanged one.
+/// What the answers hold, by which a changed Secret is recognized.
 fn contents(answers: &[Result<Secret, String>]) -> Vec<Option<Content<'_>>> {
     answers.iter().map(|answer| answer.as_ref().ok().map(content)).collect()
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 real_tests! {
     events_with_the_longest_names_and_texts_are_taken,
     a_failure_that_repeats_counts_its_event_up,
-    two_nodes_that_fail_alike_tell_the_job_once,
+    two_nodes_that_fail_alike_record_one_event_of_the_job,
 }
 
 fn ending(namespace: &str, job: &str, message: &str) -> anyhow::Result<Ending> {
@@ -85,7 +85,7 @@ async fn a_failure_that_repeats_counts_its_event_up() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn two_nodes_that_fail_alike_tell_the_job_once() -> anyhow::Result<()> {
+async fn two_nodes_that_fail_alike_record_one_event_of_the_job() -> anyhow::Result<()> {
     let server = ApiServer::shared().await?;
     let namespace = server.namespace().await?;
     let ending = ending(&namespace, "warm", "cannot pull web:v1")?;

@@ -92,7 +92,7 @@ fn node_image_reference() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_that_ended_well_is_told_on_the_node_image_in_the_default_namespace() {
+async fn a_pull_that_succeeded_is_an_event_of_the_node_image_in_the_default_namespace() {
     let world = world().await;
     world.start().record(&ending("v1", None));
     pass(MOMENT).await;
@@ -105,7 +105,7 @@ async fn a_pull_that_ended_well_is_told_on_the_node_image_in_the_default_namespa
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_was_there_is_told_as_such() {
+async fn the_event_says_if_the_image_was_there_already() {
     let world = world().await;
     world.start().record(&Ending { result: Ended::Present, ..ending("v1", None) });
     pass(MOMENT).await;
@@ -113,7 +113,7 @@ async fn an_image_that_was_there_is_told_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_told_on_the_node_image_and_on_each_owner() {
+async fn a_failure_is_an_event_of_the_node_image_and_of_each_owner() {
     let world = world().await;
     world.start().record(&ending("v1", Some("cannot pull web:v1: not found")));
     pass(MOMENT).await;
@@ -134,7 +134,7 @@ async fn a_failure_is_told_on_the_node_image_and_on_each_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_says_who_tells_it_and_when() {
+async fn an_event_says_who_recorded_it_and_when() {
     let world = world().await;
     let events = world.start();
     pass(Duration::from_secs(90)).await;
@@ -149,7 +149,7 @@ async fn an_event_says_who_tells_it_and_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_fail_alike_tell_the_job_once() {
+async fn nodes_that_fail_alike_record_one_event_of_the_job() {
     let world = world().await;
     for node in 0..50 {
         let (events, writer) = events(

@@ -42,7 +42,7 @@ impl Loop {
         let number = start.attempt;
         debug!(attempt = number, image = %start.task.reference, "attempting");
         let worker = tokio::spawn(async move {
-            // A word may get lost when much goes on; a later one says it too.
+            // An update may be dropped while the loop is busy; a later one repeats it.
             let send = |update| drop(sender.try_send(Message::Updated(number, update)));
             let outcome = attempt(&start, &tools, send).await;
             drop(sender.send(Message::Ended(number, outcome)).await);

@@ -1,4 +1,4 @@
-//! What a message means for the worklist. Choices are the worklist's; here it only learns what happened.
+//! What a message means for the worklist, which decides; here it only observes what happened.
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -31,7 +31,7 @@ impl Loop {
             Message::Seen(Seen::Trouble) | Message::Due => {}
             Message::Found(runtime, room) => self.use_runtime(runtime, room),
             Message::Updated(attempt, Update::Progress(bytes)) => {
-                self.assignment.worklist.progressed(attempt, bytes)
+                self.assignment.worklist.progressed(attempt, bytes);
             }
             Message::Updated(attempt, Update::Pulled) => self.assignment.worklist.pulled(attempt),
             Message::Ended(attempt, outcome) => self.end(attempt, outcome, now),
@@ -78,7 +78,7 @@ impl Loop {
         self.cancel(adoption.cancelled);
     }
 
-    /// Stops attempts whose task was withdrawn. Nothing failed, so nobody is told of a failure (kruise W27).
+    /// Stops attempts whose task was withdrawn. Nothing failed, so no failure is recorded (kruise W27).
     fn cancel(&mut self, attempts: Vec<u64>) {
         for attempt in attempts {
             if let Some(worker) = self.workers.remove(&attempt) {

@@ -1,4 +1,4 @@
-//! NodeImages that should not exist: the rest of the node's work goes on, and the bad entry is told with a reason.
+//! NodeImages that should not exist: the rest of the node's work goes on, and the bad entry is reported with a reason.
 //! They are stored under definitions without any schema, as an older operator could have left them; ours come back
 //! before the agent starts, so that its reports have to be good ones.
 
@@ -93,7 +93,7 @@ async fn impossible_names_and_tags_fail_with_a_reason_and_the_rest_goes_on() {
         message.contains("is no image reference: ") && message.ends_with("; correct the entry"),
         "{message}"
     );
-    assert_eq!(node.fake.calls().len(), 1, "the runtime hears of good names only");
+    assert_eq!(node.fake.calls().len(), 1, "the runtime is asked for good names only");
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +119,7 @@ async fn entries_of_the_wrong_shape_fail_with_a_reason_and_the_rest_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_tag_that_stands_twice_the_highest_version_is_pulled_and_the_other_told() {
+async fn of_a_tag_that_stands_twice_the_highest_version_is_pulled_and_the_other_reported() {
     let newer = crate::node::version(always(tag("1")), 3);
     let images = json!({ "reg.example/app": image_of(vec![tag("twin"), newer]) });
     let mut node = node(images, json!(null)).await;

@@ -134,7 +134,7 @@ impl World {
             let end = if *name == "absent" { PullPhase::Failed } else { PullPhase::Succeeded };
             assert_eq!((tag.phase, tag.version), (end, *version), "{name}: {tag:?}");
         }
-        // A loss is told within a minute, and events within ten.
+        // A loss is reported within a minute, and events within ten.
         pass(1200.0).await;
         let silence = (self.node.faults.writes(), self.node.fake.calls().len());
         pass(3600.0).await;

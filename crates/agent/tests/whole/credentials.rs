@@ -35,7 +35,7 @@ async fn a_secret_for_the_registry_is_used_and_bound_to_its_host() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_credential_of_the_longest_path_is_tried_first_and_the_others_in_turn() {
+async fn the_credential_of_the_longest_path_is_tried_first_and_then_the_others() {
     let mut node = private(&["wide", "narrow", "elsewhere"]).await;
     node.secret("wide", &docker_config("reg.example", "robot", "hunter2-correct")).await;
     node.secret("narrow", &docker_config("reg.example/team", "narrow", "wrong-password")).await;
@@ -46,7 +46,7 @@ async fn the_credential_of_the_longest_path_is_tried_first_and_the_others_in_tur
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobodys_credential_is_tried_last_so_a_stale_secret_keeps_no_public_image_away() {
+async fn a_pull_without_credentials_is_tried_last_so_that_a_stale_secret_keeps_no_public_image_away() {
     // kruise W32. The fake refuses whoever shows another account, so the first call is answered by script.
     let mut node = Node::new();
     node.fake.image(APP).fails(1, prewarm_runtime::Code::Unknown, "unauthorized: authentication required");

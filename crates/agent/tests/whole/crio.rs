@@ -22,7 +22,7 @@ async fn asked(takes: u64) -> Node {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_nothing_and_then_everything() {
+async fn progress_is_zero_until_the_end_and_then_a_hundred() {
     // kruise D25.
     let mut node = asked(60).await;
     node.start();
@@ -60,7 +60,7 @@ async fn a_pull_that_another_caller_took_down_is_repeated_at_once_and_counts_as_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cri_o_says_about_a_missing_image_becomes_a_class_too() {
+async fn the_error_of_cri_o_about_a_missing_image_has_a_class_too() {
     let mut node = Node::on(Fake::crio());
     node.ask(json!({ NAME: image(&["absent"]) })).await;
     node.start();

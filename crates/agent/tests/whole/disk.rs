@@ -40,7 +40,7 @@ async fn without_room_nothing_is_pulled_and_the_status_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_on_a_full_disk_already_needs_no_room() {
+async fn an_image_that_is_on_a_full_disk_already_needs_no_room() {
     let mut node = Node::new();
     node.fake.keeps_images_in(Path::new("/dev/shm"));
     node.fake.image(APP).present();
@@ -74,7 +74,7 @@ async fn a_running_pull_stops_when_room_runs_out_and_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn free_room_rides_along_and_never_causes_a_report() {
+async fn free_room_is_part_of_reports_and_never_causes_one() {
     let mut node = Node::new();
     node.fake.keeps_images_in(Path::new("/dev/shm"));
     node.fake.image(APP);

@@ -1,4 +1,4 @@
-//! What people are told (kruise D24, W27, W43).
+//! What events people see (kruise D24, W27, W43).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::node::{NODE, Node, image, image_of, owned, pass, policy, tag, with};
 const NAME: &str = "reg.example/app";
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_that_ends_well_is_told_on_the_node_image() {
+async fn a_pull_that_succeeds_is_an_event_of_the_node_image() {
     let mut node = Node::new();
     node.fake.image("reg.example/app:1").takes(Duration::from_secs(4));
     node.ask(json!({ NAME: image(&["1"]) })).await;
@@ -32,7 +32,7 @@ async fn a_pull_that_ends_well_is_told_on_the_node_image() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_told_on_every_job_and_on_the_node_image() {
+async fn a_failure_is_an_event_of_every_job_and_of_the_node_image() {
     let mut node = Node::new();
     let two = |job: &str| owned(tag("absent"), job)["ownerReferences"][0].clone();
     let entry = with(tag("absent"), &json!({ "ownerReferences": [two("one"), two("other")] }));
@@ -58,7 +58,7 @@ async fn a_failure_is_told_on_every_job_and_on_the_node_image() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_attempt_that_is_repeated_is_told_to_nobody() {
+async fn a_failed_attempt_that_is_repeated_is_no_event() {
     let mut node = Node::new();
     node.fake.image("reg.example/app:1").fails(3, Code::Unknown, "connection refused");
     node.ask(json!({ NAME: image(&["1"]) })).await;
@@ -110,5 +110,5 @@ async fn events_that_cannot_be_written_hold_up_nothing() {
     assert!(node.seconds() < 1.0);
     assert!(node.events().await.is_empty());
     pass(120.0).await;
-    assert_eq!(node.events().await.len(), 1, "it is told when that is possible");
+    assert_eq!(node.events().await.len(), 1, "it is recorded when that is possible");
 }

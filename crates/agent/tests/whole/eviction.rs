@@ -11,7 +11,7 @@ const APP: &str = "reg.example/app:1";
 const NAME: &str = "reg.example/app";
 
 #[tokio::test(start_paused = true)]
-async fn an_entry_by_hand_is_pulled_again_at_once_when_containerd_tells_of_the_removal() {
+async fn an_entry_by_hand_is_pulled_again_at_once_when_containerd_reports_the_removal() {
     let mut node = Node::new();
     node.fake.image(APP).takes(Duration::from_secs(3));
     node.ask(json!({ NAME: image(&["1"]) })).await;

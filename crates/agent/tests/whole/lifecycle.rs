@@ -30,7 +30,7 @@ async fn without_a_node_image_the_agent_is_ready_and_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_its_node_image_all_work_ends_and_nobody_hears_of_a_failure() {
+async fn all_work_ends_with_its_node_image_and_no_failure_is_recorded() {
     let mut node = slow();
     node.ask(json!({ NAME: image(&["1"]) })).await;
     node.start();
@@ -46,7 +46,7 @@ async fn with_its_node_image_all_work_ends_and_nobody_hears_of_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_image_of_the_same_name_is_another_life() {
+async fn a_node_image_that_was_made_anew_under_its_name_starts_from_the_beginning() {
     let mut node = Node::new();
     node.fake.image(APP);
     node.ask(json!({ NAME: image_of(vec![always(tag("1"))]) })).await;

@@ -29,7 +29,7 @@ async fn an_agent_is_ready_once_it_has_read_its_node_image_and_its_runtime_answe
     node.fake.stop();
     node.start();
     pass(5.0).await;
-    // Whoever asks is told why.
+    // The answer says why.
     assert!(waits_for_runtime(&node).len() > "the container runtime does not answer: ".len());
     node.fake.start();
     pass(15.0).await;

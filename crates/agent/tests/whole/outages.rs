@@ -1,4 +1,4 @@
-//! The API server is away, slow, forgetful or wrong about what happened; pulls go on and the latest state is told when
+//! The API server is away, slow, forgetful or wrong about what happened; pulls go on and the latest state is reported when
 //! it is back (kruise D1, D3 in our form; reliability S6, S8).
 
 use std::time::Duration;
@@ -35,13 +35,17 @@ fn away() -> Rates {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pulls_go_on_while_the_server_is_away_and_the_latest_state_is_told_when_it_is_back() {
+async fn pulls_go_on_while_the_server_is_away_and_the_latest_state_is_reported_when_it_is_back() {
     let plan = FaultPlan::always(away()).quiet(seconds(0)..seconds(5)).until(seconds(600));
     let mut node = asked(20, Faults::new(plan, 0)).await;
     node.start();
     pass(500.0).await;
     let before = node.status().await;
-    assert_eq!((before.pulling, before.waiting, before.succeeded), (2, 2, 0), "as told before the outage");
+    assert_eq!(
+        (before.pulling, before.waiting, before.succeeded),
+        (2, 2, 0),
+        "as reported before the outage"
+    );
     assert!((1..=4).all(|number| node.fake.has(&format!("{NAME}:{number}"))));
     assert_eq!(node.settled(4).await.succeeded, 4);
     assert!((600.0..600.0 + LONGEST_PAUSE).contains(&node.seconds()), "{}", node.seconds());

@@ -56,7 +56,7 @@ async fn a_registry_that_fails_by_itself_is_left_alone_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_image_slows_nobody_down() {
+async fn a_missing_image_does_not_slow_down_other_tasks() {
     let node = slowed_by("failed to resolve image: busy.example/a:1: not found").await;
     node.settled(3).await;
     let starts = [node.starts("busy.example/b:1")[0], node.starts("calm.example/c:1")[0]];

@@ -1,4 +1,4 @@
-//! Many tasks: places, turns, withdrawals and cancellations (kruise D8, D9, T130–T132, W27, W45; reliability
+//! Many tasks: places, fairness, withdrawals and cancellations (kruise D8, D9, T130–T132, W27, W45; reliability
 //! S4, S7).
 
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn two_pulls_run_at_once_and_the_third_says_that_it_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_node_has_already_waits_for_no_place() {
+async fn a_task_whose_image_is_there_waits_for_no_place() {
     let mut node = with_images(&["a", "b", "c", "d"], 100);
     node.config.parallel = 1;
     node.fake.image("reg.example/d:1").present();
@@ -123,7 +123,7 @@ async fn a_waiting_task_that_is_withdrawn_never_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_task_that_is_withdrawn_is_cancelled_and_nobody_hears_of_a_failure() {
+async fn a_running_task_that_is_withdrawn_is_cancelled_and_no_failure_is_recorded() {
     // kruise D9, W27.
     let mut node = with_images(&["a", "b", "c"], 100);
     node.config.parallel = 1;
@@ -183,7 +183,7 @@ async fn a_pause_between_attempts_is_interrupted_by_a_withdrawal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_added_starts_beside_what_runs() {
+async fn an_added_task_starts_beside_the_running_ones() {
     // kruise T130.
     let mut node = with_images(&["a", "b"], 10);
     node.ask(spec(&["a"])).await;

@@ -97,7 +97,7 @@ async fn an_idle_day_passes_without_a_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_pass_is_told_once_it_has_ended_and_stays_as_it_is() {
+async fn the_first_pass_is_reported_once_it_has_ended_and_stays_as_it_is() {
     // kruise W50, R20.
     let mut node = Node::new();
     node.fake.image(APP).takes(Duration::from_secs(30));

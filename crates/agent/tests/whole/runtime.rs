@@ -36,7 +36,7 @@ async fn a_runtime_that_is_not_there_yet_is_waited_for() {
     pass(3600.0).await;
     let tag = node.tag(NAME, "1").await;
     assert_eq!(tag.message.as_deref(), Some("waits for the container runtime to answer"));
-    assert!(node.status_writes() <= 2, "waiting is told once");
+    assert!(node.status_writes() <= 2, "waiting is reported once");
     assert_eq!(failing(&node), ["runtime"]);
     node.fake.start();
     let came = node.seconds();
@@ -93,7 +93,7 @@ async fn a_runtime_that_falls_silent_between_tasks_is_noticed_and_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn containerd_tells_how_far_a_pull_is_and_the_last_percent_is_for_unpacking() {
+async fn containerd_reports_how_far_a_pull_is_and_the_last_percent_is_for_unpacking() {
     let node = {
         let mut node = asked(40).await;
         node.fake.image(APP).unpacks_for(Duration::from_secs(20));
@@ -115,7 +115,7 @@ async fn containerd_tells_how_far_a_pull_is_and_the_last_percent_is_for_unpackin
     let done = node.tag(NAME, "1").await;
     assert_eq!(done.message, None);
     assert_eq!((done.progress, done.bytes_done, done.bytes_total), (100, Some(4100), Some(4100)));
-    // Progress alone is told every five seconds at most.
+    // Progress alone is reported at most every five seconds.
     assert!(node.status_writes() <= 3 + 60 / 5, "{}", node.status_writes());
 }
 

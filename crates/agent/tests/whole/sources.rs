@@ -59,7 +59,7 @@ fn forbidden() -> KubeSecrets {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_may_not_be_read_is_told_with_the_namespace_that_may() {
+async fn a_secret_that_may_not_be_read_is_reported_with_the_namespace_that_may() {
     let mut node = Node::new();
     node.credentials = Some(Arc::new(forbidden()));
     node.fake.image(APP).needs("robot", "hunter2");

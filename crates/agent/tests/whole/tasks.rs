@@ -117,7 +117,7 @@ async fn short_names_mean_the_library_of_docker_hub() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_runtime_hears_who_pulls_and_the_jobs_labels_and_annotations() {
+async fn the_runtime_is_given_who_pulls_and_the_jobs_labels_and_annotations() {
     // kruise D30. kruise W28: the marker went into a map that several pulls shared.
     let mut node = Node::new();
     node.fake.image(APP);

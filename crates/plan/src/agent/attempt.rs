@@ -40,7 +40,7 @@ pub enum Reason {
 }
 
 impl Timeline {
-    /// What to do after so many attempts were begun and ended, so long after the start of the first.
+    /// What to do once `begun` attempts have ended, `elapsed` after the start of the first one.
     ///
     /// The deadline is asked first: since it cuts every attempt, one that ends past it ended because of it.
     pub fn next(&self, begun: u32, elapsed: Duration) -> Next {

@@ -16,7 +16,7 @@ use crate::time::stamp;
 pub(super) enum Stage {
     /// It may be attempted as soon as there is a place.
     Queued { look: Look, wait: Option<WaitReason> },
-    /// An attempt runs; its number tells a late answer of a cancelled attempt from that of the present one.
+    /// An attempt runs. By its number, a late answer of a cancelled attempt is recognized.
     Attempting { attempt: u64 },
     /// The runtime has pulled it, and whether it is there is being asked. That takes no place from others.
     Confirming { attempt: u64 },
@@ -144,7 +144,7 @@ impl Entry {
     }
 
     /// Goes on where an earlier run of the agent stopped (kruise D6): what is finished stays so, what was begun keeps
-    /// its beginning and its failures. That the controller heard nothing is no end: the node gives its answer late.
+    /// its beginning and its failures. The controller's verdict on a silent node is no end: the node answers late.
     pub fn resumed(task: Task, reported: &TaskState, now: Moment) -> Self {
         let mut entry = Self::new(task);
         if reported.note == Some(Note::Silence) {
@@ -256,7 +256,7 @@ impl Entry {
         }
     }
 
-    /// Percent of the bytes; the last one is only given away when the pull has ended.
+    /// Percent of the bytes, at most 99 until the pull has ended.
     fn percent(&self) -> u8 {
         match (self.phase(), self.bytes) {
             (Phase::Succeeded, _) => 100,

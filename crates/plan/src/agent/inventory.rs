@@ -16,7 +16,7 @@ use prewarm_api::reference::ImageRef;
 
 /// How long an attempt trusts that an image is absent. After that a pod may have brought it, and the attempt looks again.
 pub const ABSENCE_LASTS: Duration = Duration::from_secs(5);
-/// How many images are remembered; of more, those that were seen longest ago are forgotten.
+/// At most this many images are remembered. Of more, those that were seen longest ago are forgotten.
 pub const MAX_IMAGES: usize = 8192;
 
 /// What the node holds.

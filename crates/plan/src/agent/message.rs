@@ -3,11 +3,11 @@
 use prewarm_api::kruise::FailureClass;
 use prewarm_api::text::{cut, plain};
 
-/// No message of a status is longer, in bytes.
+/// The most bytes that a message of a status has.
 pub const MOST_BYTES: usize = 512;
-/// No reference takes more of a message. Almost all are far shorter, and the entry beside it has the whole one.
+/// The most bytes that a reference takes of a message. Almost all are far shorter, and the entry beside it has the whole one.
 const MOST_OF_REFERENCE: usize = 140;
-/// No advice takes more of a message.
+/// The most bytes that advice takes of a message.
 const MOST_OF_ADVICE: usize = 160;
 /// All problems with credentials together may take this much of a message, or half of what is left.
 const LEAST_OF_CREDENTIALS: usize = 80;

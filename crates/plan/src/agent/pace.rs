@@ -1,4 +1,4 @@
-//! How a node slows down for a registry that is overloaded: for all its tasks, not only for the one that was told.
+//! How a node slows down for an overloaded registry: with all its tasks, not only with the one that was refused.
 //!
 //! ```text
 //! overloaded ─▶ closed 2 s ─▶ open ─▶ overloaded ─▶ closed 4 s ─▶ … ─▶ closed 5 min at most
@@ -14,9 +14,9 @@ use crate::backoff::{double, shorten};
 
 /// How long a registry is left alone the first time.
 pub const FIRST_CLOSURE: Duration = Duration::from_secs(2);
-/// No registry is left alone for longer.
+/// The longest time that a registry is left alone.
 pub const LONGEST_CLOSURE: Duration = Duration::from_mins(5);
-/// The number of overloaded registries that are remembered; of more, those that open first are forgotten.
+/// At most this many overloaded registries are remembered. Of more, those that open first are forgotten.
 pub const MOST_REGISTRIES: usize = 64;
 
 /// Which registries are left alone, and until when.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_outage_takes_few_served_pulls_to_forget() {
+    fn a_few_served_pulls_are_enough_to_forget_a_long_outage() {
         let mut pace = Pace::default();
         overload(&mut pace, 1000);
         for _ in 0..9 {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_no_panic() {
+    fn the_largest_time_does_not_panic() {
         let mut pace = Pace::default();
         pace.overloaded(HOST, Duration::MAX, 0.0);
         assert_eq!(pace.open_at(HOST), Some(Duration::MAX));

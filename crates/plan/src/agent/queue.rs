@@ -1,4 +1,4 @@
-//! Who is pulled next: the owners take turns, and within an owner the oldest request comes first.
+//! Which task is pulled next: owners alternate, and of one owner's tasks the oldest comes first.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use super::task::Task;
 use crate::object::ImageKey;
 
-/// Remembers whose turn it was.
+/// Remembers when each owner was last served.
 #[derive(Clone, Debug, Default)]
 pub struct Rotation {
     last: BTreeMap<String, u64>,
     count: u64,
 }
 
-/// How many owners are remembered; beyond that, the one served longest ago is forgotten and may come early once.
+/// At most this many owners are remembered. Beyond that, the one served longest ago is forgotten and may come early once.
 const MAX_OWNERS: usize = 4096;
 
 impl Rotation {
@@ -34,7 +34,7 @@ impl Rotation {
     }
 }
 
-/// Sorts entries without a time behind those that have one: nobody knows how long they wait.
+/// Sorts entries without a time behind those that have one, because nobody knows how long they have waited.
 fn age(task: &Task) -> (bool, Option<Timestamp>, &ImageKey) {
     (task.created_at.is_none(), task.created_at, &task.key)
 }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_take_turns_however_much_one_of_them_wants() {
+    fn owners_alternate_however_many_tasks_one_of_them_has() {
         let waiting = tasks(&[
             ("a1", "a", Some("2026-11-15T08:00:00Z")),
             ("a2", "a", Some("2026-11-15T08:00:00Z")),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_turns_is_bounded() {
+    fn the_number_of_remembered_owners_is_bounded() {
         let mut rotation = Rotation::default();
         for owner in 0..MAX_OWNERS + 10 {
             rotation.served(&owner.to_string());

@@ -75,7 +75,7 @@ pub struct TaskState {
     pub phase: Phase,
     /// How much of the image has arrived.
     pub percent: u8,
-    /// The same in bytes, where the runtime tells.
+    /// The same in bytes, if the runtime reports it.
     pub bytes: Option<Bytes>,
     /// When its first attempt began.
     pub started_at: Option<Timestamp>,

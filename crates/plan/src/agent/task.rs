@@ -56,7 +56,7 @@ impl Task {
         self.owners.is_empty()
     }
 
-    /// In whose turn the task is pulled: its first job, or all entries by hand together.
+    /// On whose behalf the task is pulled: that of its first job. All entries by hand have one owner together.
     pub fn owner(&self) -> &str {
         self.owners.first().and_then(|owner| owner.uid.as_deref()).unwrap_or_default()
     }

@@ -51,7 +51,7 @@ mod reason {
 }
 
 impl WaitReason {
-    /// A short fixed word for metrics.
+    /// A short fixed label for metrics.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Held(_) | Self::RuntimeGone => reason::RUNTIME,

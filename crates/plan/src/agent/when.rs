@@ -1,13 +1,13 @@
-//! When a report may leave, so that a node with much to do writes little and a person still sees it at once.
+//! When a report may leave, so that a busy node writes little and a person still sees changes at once.
 //!
 //! ```text
 //! small NodeImage   0   ¼   ¾   1¾   2¾   3¾ s …       after work began; each only if something changed
 //! from 50 tags on   1   2   4   8   16   24 s …
 //! ```
 //!
-//! Whatever is left to say leaves at once when the node falls idle: work that ends within the first second is one report
-//! of a large NodeImage. Progress alone leaves every 5 s at most, and free
-//! disk never causes a report. Time is counted from any fixed moment.
+//! When the node falls idle, the last changes leave at once, so work on a large NodeImage that ends within its first second
+//! is one report. Progress alone leaves at most every 5 s, and free disk space never causes a report. Time is counted from
+//! any fixed moment.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ pub const FIRST_INTERVAL_LARGE: Duration = Duration::from_secs(1);
 pub const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest interval for a large NodeImage, since its writes cost the API server as much as it is large.
 pub const LONGEST_INTERVAL_LARGE: Duration = Duration::from_secs(8);
-/// From so many tags on a NodeImage is large.
+/// A NodeImage with at least this many tags is large.
 pub const LARGE: usize = 50;
-/// Between reports that tell of nothing but progress lies at least this.
+/// The shortest interval between reports of nothing but progress.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How much a report tells that the last one did not.
+/// How much a report adds to the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// Nothing that is worth a report.
@@ -42,7 +42,7 @@ pub enum Change {
     Idle,
 }
 
-/// What a report tells that the last one did not. The room on the disk is not looked at, be it the amount itself or the
+/// What a report adds to the last one. The amount of room on the disk makes no difference, neither by itself nor in the
 /// reason why a task waits.
 pub fn compare(last: &Report, next: &Report) -> Change {
     match difference(last, next) {
@@ -75,7 +75,7 @@ fn difference_of_task(last: &TaskState, next: &TaskState) -> Change {
     if aligned == *next { Change::Progress } else { Change::Step }
 }
 
-/// Whether two notes tell a reader the same. One that was read back from a status has only its text.
+/// Whether two notes say the same. One that was read back from a status has only its text.
 fn says_the_same(last: Option<&Note>, next: Option<&Note>) -> bool {
     match (last, next) {
         (Some(Note::Wait(last)), Some(Note::Wait(next))) => last.is_like(next),
@@ -88,9 +88,9 @@ fn says_the_same(last: Option<&Note>, next: Option<&Note>) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coalescer {
     sent: Option<Duration>,
-    /// How many reports told of steps since work began; none while the node is idle.
+    /// How many reports had steps since work began; none while the node is idle.
     steps: Option<u32>,
-    /// Since when there is something to tell of a large NodeImage whose last report said that it is idle.
+    /// Since when there is something to report of a large NodeImage whose last report said that it is idle.
     since: Option<Duration>,
 }
 
@@ -128,7 +128,7 @@ impl Coalescer {
         self.steps = match (change, self.steps) {
             (Change::Idle, _) => None,
             (_, None) => Some(1),
-            // Progress is told in long intervals anyway and does not lengthen those of steps.
+            // Progress is reported in long intervals anyway and does not lengthen those of steps.
             (Change::Nothing | Change::Progress, steps) => steps,
             (Change::Step, Some(steps)) => Some(steps.saturating_add(1)),
         };

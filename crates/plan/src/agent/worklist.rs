@@ -1,4 +1,4 @@
-//! All tasks of a node and what happens to them next. It reads no clock and does no I/O: the agent tells it what it
+//! All tasks of a node and what happens to them next. It reads no clock and does no I/O: the agent passes in what it
 //! observed and when, and carries out what it decides.
 //!
 //! ```text
@@ -149,7 +149,7 @@ impl Worklist {
         }
     }
 
-    /// The task whose turn it is. A reference is pulled once at a time, and a slowed registry is left alone.
+    /// The task to begin next. A reference is pulled once at a time, and a slowed registry is left alone.
     fn next(&self, now: Moment) -> Option<ImageKey> {
         let busy: BTreeSet<&ImageRef> = self
             .entries

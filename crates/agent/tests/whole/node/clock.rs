@@ -1,4 +1,4 @@
-//! A time of day that follows the test's time, and jumps when it is told to.
+//! A time of day that follows the test's time, and jumps on request.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,7 +16,7 @@ impl JumpingClock {
         Self { steady: TokioClock::starting_at(beginning), offset: AtomicI64::new(0) }
     }
 
-    /// Moves the time of day by so many seconds.
+    /// Moves the time of day by this many seconds.
     pub fn jump(&self, seconds: i64) {
         self.offset.fetch_add(seconds, Ordering::Relaxed);
     }

@@ -142,7 +142,7 @@ impl Node {
         running.writer.await.unwrap();
     }
 
-    /// Ends the agent without any word, as SIGKILL does.
+    /// Ends the agent without any notice, as SIGKILL does.
     pub async fn kill(&mut self) {
         let running = self.running.take().expect("an agent runs");
         running.agent.abort();

@@ -94,7 +94,7 @@ fn without_a_floor_nothing_is_held() {
 }
 
 #[test]
-fn a_filesystem_without_size_is_no_panic() {
+fn a_filesystem_without_size_does_not_panic() {
     assert!(!read("20%").is_low(0, 0));
     assert_eq!(read("20%").floor(u64::MAX), u64::MAX / 5);
     assert_eq!(read("20%").show(0, 0), "0 %");

@@ -1,9 +1,9 @@
 //! Keeps a status small enough to be stored, whatever happened on the node.
 //!
-//! A status that the API server refuses is worse than one that says less, so what is worth least goes first, and only
-//! as much as has to. In order: the middle of long messages, evenly; counts of bytes; the names in image IDs, which
-//! repeat the key; image IDs; messages; what only tells how it went (progress, attempts, start). What the phase,
-//! version and end of a task are is given up last, and first for tasks that have not begun: after a restart of the
+//! A status that the API server refuses is worse than one that says less. So the least valuable parts are dropped first,
+//! and no more than necessary. In order: the middle of long messages, evenly; counts of bytes; the names in image IDs, which
+//! repeat the key; image IDs; messages; how the pull went (progress, attempts, start). The phase,
+//! version and end of a task are given up last, starting with tasks that have not begun: after a restart of the
 //! agent an ended task without a status would be pulled again.
 
 use prewarm_api::kruise::{ImageTagStatus, NodeImageStatus, PullPhase};
@@ -11,7 +11,7 @@ use prewarm_api::text::cut;
 
 use crate::agent::message;
 
-/// No status is larger as JSON, in bytes. With the spec of 256 names and 5 tags each it fits into any API server's
+/// The most bytes that a status has as JSON. With the spec of 256 names and 5 tags each it fits into any API server's
 /// 1.5 MiB.
 pub(super) const MOST_STATUS_BYTES: usize = 600_000;
 /// Messages are not shortened below this before other things go.
@@ -56,7 +56,7 @@ fn keep_to_schema(status: &mut NodeImageStatus) {
     }
 }
 
-/// Finds the longest bound on messages that makes the status fit, if one does.
+/// Cuts all messages to the longest length at which the status fits, if there is one.
 fn shorten_messages(status: &mut NodeImageStatus) {
     let excess = size(status).saturating_sub(MOST_STATUS_BYTES);
     if excess == 0 {

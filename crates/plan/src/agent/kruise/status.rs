@@ -19,7 +19,7 @@ use crate::agent::state::{Bytes, Note, Phase, TaskState};
 use crate::agent::when::{Change, compare};
 use crate::object::ImageKey;
 
-/// The status of a NodeImage, and the report that it tells.
+/// The status of a NodeImage, and the report behind it.
 #[derive(Clone, Debug)]
 pub struct Status {
     wire: NodeImageStatus,
@@ -36,8 +36,8 @@ impl Status {
 
     /// Reads a stored status. One that makes no sense is as good as absent.
     ///
-    /// A report cannot be read back whole: a sentence does not tell the reason that it was made of. So if what is stored
-    /// is one of these known statuses, that one is the answer.
+    /// A report cannot be read back as a whole, because a sentence does not reveal the reason behind it. So if one of the
+    /// known statuses is stored, that one is returned with its report.
     pub fn read<'a>(stored: &Value, known: impl IntoIterator<Item = &'a Arc<Self>>) -> Option<Arc<Self>> {
         let wire = NodeImageStatus::deserialize(stored).ok()?;
         let is_known = known.into_iter().find(|known| known.wire == wire);
@@ -49,8 +49,8 @@ impl Status {
         Self { wire, report, is_own: false }
     }
 
-    /// What the next status tells that this one does not. What the bounds left out of both makes no difference, and what
-    /// another program wrote is replaced even if only a detail is not as this agent would have it.
+    /// What the next status adds to this one. Parts that the bounds cut away make no difference. What another program wrote
+    /// is replaced even if it differs only in a detail.
     pub fn change(&self, next: &Self) -> Change {
         let is_same = |one: &NodeImageStatus, other: &NodeImageStatus| {
             one.first_sync_status == other.first_sync_status
@@ -64,7 +64,7 @@ impl Status {
         compare(&self.report, &next.report).max(least)
     }
 
-    /// What it tells.
+    /// The report behind it.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -82,15 +82,15 @@ fn counts(status: &NodeImageStatus) -> [i32; 5] {
 
 /// Reads the states that a status has; entries that make no sense are as good as absent.
 pub fn reported(status: &Value) -> BTreeMap<ImageKey, TaskState> {
-    let mut states = BTreeMap::new();
+    let mut known = BTreeMap::new();
     for (name, image) in object(status.get("imageStatuses")) {
         for status in each::<ImageTagStatus>(image.get("tags")) {
             let state = state(name, &status);
             // The first of two counts, as it does for clients that search the list.
-            states.entry(state.key.clone()).or_insert(state);
+            known.entry(state.key.clone()).or_insert(state);
         }
     }
-    states
+    known
 }
 
 /// Reads how the first pass ended, if a status says so.

@@ -9,7 +9,7 @@ fn milliseconds(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// When reports leave on a node that has a step to tell at every moment, in milliseconds.
+/// When reports leave on a node that always has a step to report, in milliseconds.
 fn steady(desired: usize, until: Duration) -> Vec<u128> {
     let mut coalescer = Coalescer::default();
     let (mut now, mut left) = (Duration::ZERO, Vec::new());
@@ -32,12 +32,12 @@ fn steps_of_a_large_node_image_leave_every_eight_seconds_at_last() {
 }
 
 #[test]
-fn nothing_never_leaves() {
+fn a_report_without_changes_never_leaves() {
     assert_eq!(Coalescer::default().due(Change::Nothing, 10, milliseconds(5)), None);
 }
 
 #[test]
-fn the_first_report_leaves_at_once_whatever_it_tells() {
+fn the_first_report_leaves_at_once_whatever_it_reports() {
     for change in [Change::Progress, Change::Step, Change::Idle] {
         assert_eq!(Coalescer::default().due(change, 10, milliseconds(5)), Some(milliseconds(5)));
     }
@@ -57,7 +57,7 @@ fn work_on_a_large_node_image_that_ends_within_a_second_is_one_report() {
 }
 
 #[test]
-fn falling_idle_leaves_at_once_and_begins_anew() {
+fn a_node_that_falls_idle_reports_at_once_and_starts_with_short_intervals_again() {
     let mut coalescer = Coalescer::default();
     for now in [0, 250, 750] {
         coalescer.sent(Change::Step, milliseconds(now));
@@ -103,7 +103,7 @@ fn each_further_eight_seconds_take_one_report_more() {
     assert_eq!(thirty_one - fifteen, 2);
 }
 
-/// Pulls so many images, `parallel` at a time, and counts the reports.
+/// Pulls `images` images, `parallel` at a time, and counts the reports.
 fn simulate(images: u64, parallel: u64, pull: Duration) -> u32 {
     let mut coalescer = Coalescer::default();
     let (mut reports, mut pending, mut now) = (0, Change::Step, Duration::ZERO);
@@ -133,8 +133,8 @@ fn key(name: &str, tag: &str) -> ImageKey {
     ImageKey { name: name.to_owned(), tag: tag.to_owned() }
 }
 
-fn text(text: &str) -> Option<Note> {
-    Some(Note::Text(text.to_owned()))
+fn text(text: &str) -> Note {
+    Note::Text(text.to_owned())
 }
 
 fn change(last: &TaskState, next: &TaskState) -> Change {
@@ -142,18 +142,18 @@ fn change(last: &TaskState, next: &TaskState) -> Change {
 }
 
 #[test]
-fn the_same_again_is_nothing() {
+fn an_unchanged_task_is_not_worth_a_report() {
     assert_eq!(change(&pulling(), &pulling()), Change::Nothing);
 }
 
 #[test]
-fn room_on_the_disk_is_nothing() {
+fn free_room_alone_is_not_worth_a_report() {
     let next = Report { room: Some(Room { free: 1, capacity: 2 }), ..status(&pulling()) };
     assert_eq!(compare(&status(&pulling()), &next), Change::Nothing);
 }
 
 #[test]
-fn percent_and_bytes_are_progress() {
+fn a_change_of_percent_and_bytes_is_progress() {
     let next = TaskState { percent: 20, bytes: Some(Bytes { done: 2, total: 10 }), ..pulling() };
     assert_eq!(change(&pulling(), &next), Change::Progress);
 }
@@ -163,14 +163,14 @@ fn unpacking_is_progress_too_until_something_fails() {
     let unpacking = TaskState { note: Some(Note::Unpacking), percent: 99, ..pulling() };
     assert_eq!(change(&pulling(), &unpacking), Change::Progress);
     assert_eq!(change(&unpacking, &pulling()), Change::Progress);
-    let failed = TaskState { note: text("it broke"), failed_attempts: 1, ..pulling() };
+    let failed = TaskState { note: Some(text("it broke")), failed_attempts: 1, ..pulling() };
     assert_eq!(change(&unpacking, &failed), Change::Step);
 }
 
 #[test]
-fn another_attempt_is_a_step_also_with_progress() {
+fn another_attempt_is_a_step_even_if_progress_changed_too() {
     assert_eq!(change(&pulling(), &TaskState { failed_attempts: 2, percent: 0, ..pulling() }), Change::Step);
-    assert_eq!(change(&pulling(), &TaskState { note: text("…"), ..pulling() }), Change::Step);
+    assert_eq!(change(&pulling(), &TaskState { note: Some(text("…")), ..pulling() }), Change::Step);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_end_of_the_last_pull_is_idle() {
 }
 
 #[test]
-fn a_loss_on_an_idle_node_is_told_at_once() {
+fn a_loss_on_an_idle_node_is_reported_at_once() {
     let succeeded = TaskState { phase: Phase::Succeeded, ..pulling() };
     let lost = TaskState { lost_at: Some(jiff::Timestamp::UNIX_EPOCH), ..succeeded.clone() };
     assert_eq!(change(&succeeded, &lost), Change::Idle);
@@ -205,7 +205,7 @@ fn the_end_of_the_first_pass_is_a_step() {
 }
 
 #[test]
-fn how_much_room_a_waiting_task_finds_is_nothing_and_another_reason_is_a_step() {
+fn a_waiting_task_reports_another_reason_but_not_another_amount_of_room() {
     let waiting = |reason| TaskState { phase: Phase::Waiting, note: Some(Note::Wait(reason)), ..pulling() };
     let room = |free| {
         let room = Room { free, capacity: 100 };
@@ -216,7 +216,7 @@ fn how_much_room_a_waiting_task_finds_is_nothing_and_another_reason_is_a_step() 
     assert_eq!(change(&room(12), &waiting(registry)), Change::Step);
     assert_eq!(change(&room(12), &TaskState { note: None, ..room(12) }), Change::Step);
     // In the text of a failure, a number may be all that matters.
-    let failed = |message| TaskState { phase: Phase::Failed, note: text(message), ..pulling() };
+    let failed = |message| TaskState { phase: Phase::Failed, note: Some(text(message)), ..pulling() };
     assert_eq!(change(&failed("status 404"), &failed("status 403")), Change::Idle);
 }
 
@@ -224,6 +224,9 @@ fn how_much_room_a_waiting_task_finds_is_nothing_and_another_reason_is_a_step() 
 fn a_reason_that_was_read_back_as_text_says_the_same() {
     let waiting = |note| TaskState { phase: Phase::Waiting, note, ..pulling() };
     let place = Some(Note::Wait(WaitReason::NoPlace { places: 2 }));
-    assert_eq!(change(&waiting(text("waits for one of 2 places")), &waiting(place.clone())), Change::Nothing);
-    assert_eq!(change(&waiting(text("waits for one of 3 places")), &waiting(place)), Change::Step);
+    assert_eq!(
+        change(&waiting(Some(text("waits for one of 2 places"))), &waiting(place.clone())),
+        Change::Nothing
+    );
+    assert_eq!(change(&waiting(Some(text("waits for one of 3 places"))), &waiting(place)), Change::Step);
 }

@@ -1,5 +1,5 @@
-//! Looks for the images of waiting tasks before their places come. What the node has already is finished without ever
-//! taking a place, and an attempt for what it lacks begins with the pull.
+//! Looks for the images of tasks that wait for a place. A task whose image is there ends without ever taking one, and an
+//! attempt for an image that is absent begins with the pull.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::agent::conditions::Conditions;
 use crate::agent::entry::Look;
 use crate::object::ImageKey;
 
-/// So many images are looked for at a time. The runtime answers within milliseconds, and meanwhile it pulls.
+/// At most this many images are looked for at a time. The runtime answers within milliseconds, and meanwhile it pulls.
 pub const MAX_LOOKS: usize = 16;
 
 impl Worklist {

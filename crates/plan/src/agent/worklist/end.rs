@@ -19,8 +19,8 @@ use crate::backoff;
 use crate::object::ImageKey;
 use crate::time::stamp;
 
-/// After its second loss within a run, an image is left alone for this long, then twice as long, and so on: somebody
-/// needs the room more.
+/// How long an image is left alone after its second loss within a run. Each further loss doubles it: somebody needs the
+/// room more.
 const FIRST_REST_AFTER_LOSS: Duration = Duration::from_mins(5);
 /// The longest rest after a loss.
 const LONGEST_REST_AFTER_LOSS: Duration = Duration::from_hours(6);

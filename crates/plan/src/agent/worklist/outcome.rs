@@ -1,4 +1,4 @@
-//! What the worklist is told, and what it answers.
+//! What the worklist observes, and what it decides.
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ pub struct Ending {
 pub enum Ended {
     /// The image was pulled.
     Pulled {
-        /// Its size, where the runtime tells.
+        /// Its size, if the runtime reports it.
         bytes: Option<u64>,
     },
     /// The image had been on the node already.

@@ -84,7 +84,7 @@ fn key(tag: &str) -> ImageKey {
 }
 
 #[test]
-fn as_many_begin_as_there_are_places_and_the_others_say_why_they_wait() {
+fn as_many_tasks_begin_as_there_are_places_and_the_others_say_why_they_wait() {
     let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" }), json!({ "tag": "3" })]);
     assert_eq!(tags(&worklist.decide(&free(2), at(1))), ["1", "2"]);
     assert_eq!(phase(&worklist, "2"), Phase::Pulling);
@@ -159,7 +159,7 @@ fn a_failure_rests_one_two_four_seconds_and_ends_without_a_last_rest() {
 }
 
 #[test]
-fn what_the_runtime_has_pulled_holds_no_place_while_it_is_looked_for() {
+fn an_image_that_is_pulled_holds_no_place_while_it_is_confirmed() {
     let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2" })]);
     assert_eq!(tags(&worklist.decide(&free(1), at(0))), ["1"]);
     worklist.pulled(1);
@@ -281,7 +281,7 @@ fn a_deadline_goes_on_in_an_agent_that_has_just_started() {
 }
 
 #[test]
-fn a_slowed_registry_holds_back_its_tasks_and_nobody_elses() {
+fn a_slowed_registry_holds_back_only_its_own_tasks() {
     let mut worklist = Worklist::default();
     let spec = json!({ "images": {
         "slow.example/a": { "tags": [{ "tag": "1" }, { "tag": "2" }] }, "other.example/a": { "tags": [{ "tag": "3" }] },

@@ -22,7 +22,7 @@ fn tagged(tags: &[&str]) -> Worklist {
 }
 
 #[test]
-fn what_has_no_place_is_looked_for_once_and_what_has_one_is_not() {
+fn each_task_without_a_place_is_looked_for_once() {
     let mut worklist = tagged(&["1", "2", "3"]);
     let decision = worklist.decide(&free(1), at(0));
     assert_eq!((tags(&decision), asked(&decision)), (vec!["1"], vec!["2", "3"]));
@@ -34,7 +34,7 @@ fn what_has_no_place_is_looked_for_once_and_what_has_one_is_not() {
 }
 
 #[test]
-fn what_the_node_has_already_ends_without_a_place() {
+fn a_task_whose_image_is_there_ends_without_a_place() {
     let mut worklist = tagged(&["1", "2", "3"]);
     worklist.decide(&free(1), at(0));
     let endings = worklist.looked(1, [absent("2"), present("3")].into(), at(1));
@@ -78,7 +78,7 @@ fn an_image_that_another_entry_has_just_brought_is_looked_for_again() {
 }
 
 #[test]
-fn a_full_disk_or_a_slow_registry_is_not_in_the_way_of_a_look_and_a_missing_runtime_is() {
+fn a_look_needs_a_runtime_but_neither_room_nor_a_fast_registry() {
     let mut worklist = tagged(&["1"]);
     let away = Conditions { hold: Some(Hold::NoRuntime), ..free(1) };
     assert_eq!(worklist.decide(&away, at(0)).look, None);
@@ -89,13 +89,13 @@ fn a_full_disk_or_a_slow_registry_is_not_in_the_way_of_a_look_and_a_missing_runt
 }
 
 #[test]
-fn what_must_be_asked_of_the_registry_is_not_looked_for() {
+fn a_task_that_always_asks_the_registry_is_not_looked_for() {
     let mut worklist = list(&[json!({ "tag": "1" }), json!({ "tag": "2", "imagePullPolicy": "Always" })]);
     assert_eq!(worklist.decide(&free(1), at(0)).look, None);
 }
 
 #[test]
-fn so_many_are_looked_for_at_a_time() {
+fn the_number_of_images_in_one_look_is_bounded() {
     let names: Vec<String> = (0..MAX_LOOKS + 3).map(|number| format!("{number:02}")).collect();
     let mut worklist = tagged(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let decision = worklist.decide(&free(1), at(0));
@@ -109,7 +109,7 @@ fn so_many_are_looked_for_at_a_time() {
 }
 
 #[test]
-fn an_answer_that_comes_too_late_disturbs_nothing() {
+fn an_answer_that_comes_too_late_changes_nothing() {
     let mut worklist = tagged(&["1", "2", "3"]);
     worklist.decide(&free(1), at(0));
     worklist.ended(1, success(), at(0), STEADY);
@@ -126,7 +126,7 @@ fn an_answer_that_comes_too_late_disturbs_nothing() {
 }
 
 #[test]
-fn what_a_vanished_runtime_did_not_answer_is_asked_again_and_what_it_cannot_say_is_not() {
+fn a_look_is_repeated_if_the_runtime_went_away_but_not_if_it_cannot_tell() {
     let mut worklist = tagged(&["1", "2", "3"]);
     worklist.decide(&free(1), at(0));
     worklist.looked(1, [(key("2"), Found::Unclear)].into(), at(0));
@@ -136,7 +136,7 @@ fn what_a_vanished_runtime_did_not_answer_is_asked_again_and_what_it_cannot_say_
 }
 
 #[test]
-fn a_cancelled_attempt_leaves_nothing_believed_of_its_image() {
+fn nothing_is_assumed_about_the_image_of_a_cancelled_attempt() {
     let mut worklist = Worklist::default();
     let names = |names: &[&str]| {
         let images: serde_json::Map<String, Value> =
@@ -152,7 +152,7 @@ fn a_cancelled_attempt_leaves_nothing_believed_of_its_image() {
 }
 
 #[test]
-fn what_looks_and_pulls_have_found_is_what_the_node_holds() {
+fn the_inventory_has_what_looks_and_pulls_have_found() {
     let mut worklist = tagged(&["1", "2", "3"]);
     worklist.decide(&free(1), at(0));
     worklist.looked(1, [absent("2"), present("3")].into(), at(1));

@@ -22,7 +22,7 @@ fn a_lost_image_of_a_job_is_reported_and_one_written_by_hand_is_pulled_again() {
         worklist.ended(start.attempt, success(), at(1), STEADY);
     }
     assert_eq!(worklist.checked(&listing(&[], &["hand", "job"], 5), at(5)), 2);
-    assert_eq!(worklist.checked(&listing(&[], &["job"], 6), at(6)), 0, "a loss is told once");
+    assert_eq!(worklist.checked(&listing(&[], &["job"], 6), at(6)), 0, "a loss is counted once");
     let job = status(&worklist, "job");
     assert_eq!((job.phase, job.lost_at.unwrap()), (Phase::Succeeded, at(5).wall));
     assert_eq!(job.completed_at.unwrap(), at(1).wall);
@@ -70,7 +70,7 @@ fn changed_credentials_give_a_refused_entry_by_hand_one_more_round() {
 }
 
 #[test]
-fn a_late_word_about_credentials_disturbs_no_attempt() {
+fn a_late_answer_about_credentials_does_not_disturb_an_attempt() {
     let mut worklist = list(&[json!({ "tag": "1" })]);
     worklist.decide(&free(1), at(0));
     worklist.ended(1, failure(FailureClass::Unauthorized), at(1), STEADY);
