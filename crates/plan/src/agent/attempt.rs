@@ -11,22 +11,18 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeline {
     /// The time of one attempt.
-    pub timeout: Duration,
-    /// The number of attempts.
-    pub attempts: u32,
+    pub(crate) timeout: Duration,
+    pub(crate) attempts: u32,
     /// The time of all attempts together, counted from the start of the first.
-    pub deadline: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
 }
 
-/// What a task does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Try, for at most this long.
     Attempt {
-        /// The time of this attempt.
         timeout: Duration,
     },
-    /// Fail for good.
     GiveUp(Reason),
 }
 

@@ -19,7 +19,6 @@ const LEAST_OF_TEXT: usize = 16;
 pub struct Failure<'a> {
     /// The image, as the runtime was asked for it.
     pub reference: &'a str,
-    /// What kind of failure it was.
     pub class: FailureClass,
     /// What the runtime said, without credentials.
     pub text: &'a str,

@@ -20,15 +20,12 @@ pub struct Task {
     /// What the runtime is asked for.
     pub reference: ImageRef,
     /// The round: another version is another task.
-    pub version: i64,
-    /// How long and how often it may try.
-    pub timeline: Timeline,
+    pub(crate) version: i64,
+    pub(crate) timeline: Timeline,
     /// Whether the registry is asked even if the node has the image.
     pub is_always: bool,
-    /// Where it may come from.
-    pub sources: Allowed,
-    /// When it was asked for.
-    pub created_at: Option<Timestamp>,
+    pub(crate) sources: Allowed,
+    pub(crate) created_at: Option<Timestamp>,
     /// The jobs that want it; none for an entry written by hand.
     pub owners: Vec<ObjectReference>,
     /// Whether a person wrote the entry before jobs joined it.
@@ -66,13 +63,12 @@ impl Task {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadEntry {
     /// Its place, as far as it has one.
-    pub key: ImageKey,
+    pub(crate) key: ImageKey,
     /// Its version, so that whoever wrote it finds the answer.
-    pub version: i64,
-    /// What kind of mistake it is.
-    pub class: FailureClass,
+    pub(crate) version: i64,
+    pub(crate) class: FailureClass,
     /// What is wrong and what to do.
-    pub reason: String,
+    pub(crate) reason: String,
 }
 
 /// Everything that is asked of the node.
@@ -81,7 +77,7 @@ pub struct Asked {
     /// What can be pulled.
     pub tasks: BTreeMap<ImageKey, Task>,
     /// What cannot.
-    pub bad: Vec<BadEntry>,
+    pub(crate) bad: Vec<BadEntry>,
 }
 
 impl Asked {
