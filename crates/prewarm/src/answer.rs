@@ -25,6 +25,13 @@ pub enum Exit {
     Unusable,
 }
 
+impl Exit {
+    /// How a command ends that may have found mistakes.
+    pub fn found(has_mistakes: bool) -> Self {
+        if has_mistakes { Self::Findings } else { Self::Success }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
@@ -36,6 +43,16 @@ impl From<Exit> for ExitCode {
 }
 
 impl Answer {
+    /// A command that did its work and has nothing to add to its result.
+    pub fn done(stdout: String) -> Self {
+        Self { stdout, stderr: String::new(), exit: Exit::Success }
+    }
+
+    /// A command that has nothing to show but mistakes.
+    pub fn failed(stderr: String) -> Self {
+        Self { stdout: String::new(), stderr, exit: Exit::Findings }
+    }
+
     /// Prints both streams. A reader that has seen enough (`| head`) is no error.
     pub fn print(&self) -> io::Result<Exit> {
         write_all(io::stdout().lock(), &self.stdout)?;

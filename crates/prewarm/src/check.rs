@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use prewarm_api::permission::SYSTEM_NAMESPACE;
 
-use crate::answer::{Answer, Exit};
+use crate::answer::Answer;
 use crate::reach::Reach;
-use crate::show::{Look, Output, render};
+use crate::show::{Output, once};
 use judge::{Stage, judge};
 use report::Verdict;
 
@@ -58,11 +58,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     loop {
         let facts = gather::gather(&cluster, &args.namespace, stage).await?;
         let report = judge(&facts, stage);
-        let is_wrong = report.worst() == Verdict::Bad;
-        if !is_wrong || Instant::now() >= deadline {
-            let stdout = render(&report, args.output.output, Look::of(args.output.output));
-            let exit = if is_wrong { Exit::Findings } else { Exit::Success };
-            return Ok(Answer { stdout, stderr: String::new(), exit });
+        if report.worst() != Verdict::Bad || Instant::now() >= deadline {
+            return Ok(once(&report, args.output.output));
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use clap_complete::Shell;
 
-use crate::answer::{Answer, Exit};
+use crate::answer::Answer;
 
 /// Print the completions for a shell
 #[derive(Clone, Debug, clap::Args)]
@@ -23,5 +23,5 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::command_line(), "prewarm", &mut script);
     let stdout = String::from_utf8(script).context("a completion that is no text")?;
-    Ok(Answer { stdout, stderr: String::new(), exit: Exit::Success })
+    Ok(Answer::done(stdout))
 }

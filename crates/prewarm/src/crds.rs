@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use prewarm_api::crd;
 
-use crate::answer::{Answer, Exit};
+use crate::answer::Answer;
 
 /// Print the CRDs that this version serves, ready for `kubectl apply -f -`
 #[derive(Clone, Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
     };
     let documents = crd::all().iter().filter(is_wanted).map(crd::to_yaml);
     let stdout = documents.flat_map(|document| ["---\n".to_owned(), document]).collect();
-    Ok(Answer { stdout, stderr: String::new(), exit: Exit::Success })
+    Ok(Answer::done(stdout))
 }
 
 /// Whether kubectl would take the word for this kind: any of its names, in any case.

@@ -12,7 +12,7 @@ use prewarm_api::condition::Condition;
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob};
 
 use crate::jobs::JobName;
-use crate::reach::{Changes, Cluster, Feed, Narrow};
+use crate::reach::{Feed, Reader, or_refusal};
 
 pub use state::State;
 pub use summary::{Ending, Summary};
@@ -26,13 +26,9 @@ pub enum Crons {
 }
 
 impl Crons {
-    /// Reads them, and follows them if changes are wanted.
-    pub async fn read(
-        cluster: &Cluster,
-        namespace: Option<&str>,
-        changes: Option<&mut Changes>,
-    ) -> anyhow::Result<Self> {
-        let feed = cluster.feed_or_reason(cluster.api(namespace), &Narrow::default(), changes).await?;
+    /// Reads them; that they cannot be read is not an error.
+    pub async fn read(reader: &mut Reader, namespace: Option<&str>) -> anyhow::Result<Self> {
+        let feed = or_refusal(reader.namespaced(namespace).await)?;
         Ok(feed.map_or_else(Self::Hidden, Self::There))
     }
 

@@ -7,12 +7,11 @@ mod report;
 mod words;
 
 use clap::Args as ClapArgs;
-use jiff::Timestamp;
 
-use crate::answer::{Answer, Exit};
+use crate::answer::Answer;
 use crate::jobs::{JobName, Jobs};
-use crate::reach::{Changes, Reach, Scope};
-use crate::show::{Look, Output, Watch, follow, render};
+use crate::query::Query;
+use crate::reach::Scope;
 use gather::Source;
 use report::Report;
 
@@ -39,60 +38,26 @@ pub struct Args {
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    watch: Watch,
-    #[command(flatten)]
-    scope: Scope,
-    #[command(flatten)]
-    reach: Reach,
+    query: Query<Scope>,
 }
 
 /// Explains a job.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
-    let cluster = args.reach.cluster().await?;
-    let mut changes = args.watch.changes();
+    let mut inquiry = args.query.begin().await?;
+    let namespace = args.query.scope.of(inquiry.cluster()).map(str::to_owned);
     if !args.job.is_of_cron() {
-        let jobs = Jobs::read(&cluster, args.scope.of(&cluster), changes.as_mut()).await?;
+        let jobs = Jobs::read(&mut inquiry.reader, namespace.as_deref()).await?;
         if !jobs.named(&args.job).is_empty() {
-            let source = Source::read(&cluster, jobs, &args.job, changes.as_mut()).await?;
-            return explain_nodes(args, &source, changes).await;
+            let source = Source::read(&mut inquiry.reader, jobs, &args.job).await?;
+            let report = |now| Ok(Report::of(&source.world(&args.job, now)?, &args.nodes, now));
+            return inquiry.answer(report).await;
         }
     }
-    let namespace = args.scope.of(&cluster);
-    let source = cron::Source::read(&cluster, namespace, &args.job, changes.as_mut()).await?;
-    explain_cron(args, &source, changes).await
-}
-
-async fn explain_nodes(args: &Args, source: &Source, changes: Option<Changes>) -> anyhow::Result<Answer> {
-    let format = args.output.output;
-    let report = || anyhow::Ok(Report::of(&source.world(&args.job)?, &args.nodes, Timestamp::now()));
-    if let Some(mut changes) = changes {
-        return follow(format, &mut changes, report).await;
-    }
-    let report = report()?;
-    let exit = if report.has_failed() { Exit::Findings } else { Exit::Success };
-    let stderr = report.remark();
-    Ok(Answer { stdout: render(&report, format, Look::of(format)), stderr, exit })
-}
-
-async fn explain_cron(
-    args: &Args,
-    source: &cron::Source,
-    changes: Option<Changes>,
-) -> anyhow::Result<Answer> {
+    let source = cron::Source::read(&mut inquiry.reader, namespace.as_deref(), &args.job).await?;
     anyhow::ensure!(
         args.nodes.is_empty(),
         "{} is a cron job and has no nodes; name one of its runs: `prewarm explain RUN NODE`",
         args.job
     );
-    let format = args.output.output;
-    let report = || source.report(&args.job, Timestamp::now());
-    if let Some(mut changes) = changes {
-        return follow(format, &mut changes, report).await;
-    }
-    let report = report()?;
-    let exit = if report.has_failed() { Exit::Findings } else { Exit::Success };
-    let stdout = render(&report, format, Look::of(format));
-    Ok(Answer { stdout, stderr: String::new(), exit })
+    inquiry.answer(|now| source.report(&args.job, now)).await
 }

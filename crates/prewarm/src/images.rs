@@ -3,12 +3,11 @@
 mod report;
 
 use clap::Args as ClapArgs;
-use kube::Api;
 use prewarm_api::kruise::NodeImage;
 
-use crate::answer::{Answer, Exit};
-use crate::reach::{Feed, Narrow, Reach};
-use crate::show::{Look, Output, Watch, follow, render};
+use crate::answer::Answer;
+use crate::query::Query;
+use crate::reach::{Feed, Narrow};
 use report::Report;
 
 /// Show images: on how many nodes each is, and where it is missing
@@ -31,27 +30,13 @@ pub struct Args {
     #[arg(short = 'l', long, value_name = "LABELS")]
     selector: Option<String>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    watch: Watch,
-    #[command(flatten)]
-    reach: Reach,
+    query: Query,
 }
 
 /// Shows the images.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
-    let cluster = args.reach.cluster().await?;
+    let mut inquiry = args.query.begin().await?;
     let narrow = Narrow { labels: args.selector.clone(), fields: None };
-    let (format, mut changes) = (args.output.output, args.watch.changes());
-    let feed: Feed<NodeImage> =
-        cluster.feed(Api::all(cluster.client.clone()), &narrow, changes.as_mut()).await?;
-    if let Some(changes) = &mut changes {
-        return follow(format, changes, || Report::of(&feed.objects(), &args.images)).await;
-    }
-    let report = Report::of(&feed.objects(), &args.images)?;
-    let is_missing = !args.images.is_empty() && report.is_missing_somewhere();
-    let exit = if is_missing { Exit::Findings } else { Exit::Success };
-    let stderr =
-        if report.is_empty() { "No node is asked to have any image.\n".to_owned() } else { String::new() };
-    Ok(Answer { stdout: render(&report, format, Look::of(format)), stderr, exit })
+    let feed: Feed<NodeImage> = inquiry.reader.cluster_wide(&narrow).await?;
+    inquiry.answer(|_| Report::of(&feed.objects(), &args.images)).await
 }

@@ -13,7 +13,7 @@ use prewarm_api::kruise::{
 };
 use prewarm_api::selector::text::{self, Requirement};
 
-use crate::reach::{Changes, Cluster, Feed, Narrow};
+use crate::reach::{Feed, Reader};
 
 pub use failure::{Failure, Group, failures, grouped, status_of};
 pub use name::JobName;
@@ -35,15 +35,10 @@ pub enum Job {
 }
 
 impl Jobs {
-    /// Reads both kinds, and follows them if changes are wanted.
-    pub async fn read(
-        cluster: &Cluster,
-        namespace: Option<&str>,
-        mut changes: Option<&mut Changes>,
-    ) -> anyhow::Result<Self> {
-        let all = Narrow::default();
-        let ones = cluster.feed(cluster.api(namespace), &all, changes.as_deref_mut()).await?;
-        let lists = cluster.feed(cluster.api(namespace), &all, changes).await?;
+    /// Reads both kinds.
+    pub async fn read(reader: &mut Reader, namespace: Option<&str>) -> anyhow::Result<Self> {
+        let ones = reader.namespaced(namespace).await?;
+        let lists = reader.namespaced(namespace).await?;
         Ok(Self { ones, lists })
     }
 

@@ -18,6 +18,7 @@ pub mod lint;
 pub mod nodes;
 mod operation;
 pub mod pull;
+mod query;
 mod reach;
 pub mod schedule;
 mod show;

@@ -5,12 +5,12 @@ mod report;
 
 use clap::Args as ClapArgs;
 use jiff::Timestamp;
-use kube::Api;
 use prewarm_api::kruise::NodeImage;
 
-use crate::answer::{Answer, Exit};
-use crate::reach::{Changes, Cluster, Feed, Narrow, Reach};
-use crate::show::{self, Look, Output, Watch, follow, render};
+use crate::answer::Answer;
+use crate::query::Query;
+use crate::reach::{Feed, Narrow};
+use crate::show::{self, Look};
 use detail::Detail;
 use report::Report;
 
@@ -35,39 +35,20 @@ pub struct Args {
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "nodes")]
     selector: Option<String>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    watch: Watch,
-    #[command(flatten)]
-    reach: Reach,
+    query: Query,
 }
 
 /// Shows the nodes.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
-    let cluster = args.reach.cluster().await?;
-    let (format, mut changes) = (args.output.output, args.watch.changes());
-    let feed = read(args, &cluster, changes.as_mut()).await?;
-    if let Some(changes) = &mut changes {
-        return follow(format, changes, || made(args, &feed)).await;
-    }
-    let page = made(args, &feed)?;
-    let stdout = render(&page, format, Look::of(format));
-    let stderr = if feed.objects().is_empty() { nothing(args) } else { String::new() };
-    Ok(Answer { stdout, stderr, exit: Exit::Success })
-}
-
-async fn read(
-    args: &Args,
-    cluster: &Cluster,
-    changes: Option<&mut Changes>,
-) -> anyhow::Result<Feed<NodeImage>> {
+    let mut inquiry = args.query.begin().await?;
     let fields = match args.nodes.as_slice() {
         // One node needs no list of all.
         [one] => Some(format!("metadata.name={one}")),
         _ => None,
     };
     let narrow = Narrow { labels: args.selector.clone(), fields };
-    cluster.feed(Api::all(cluster.client.clone()), &narrow, changes).await
+    let feed: Feed<NodeImage> = inquiry.reader.cluster_wide(&narrow).await?;
+    inquiry.answer(|now| page(args, &feed, now)).await
 }
 
 /// Either table.
@@ -92,12 +73,20 @@ impl show::Report for Page {
             Self::Some(detail) => detail.names(),
         }
     }
+
+    fn remark(&self) -> String {
+        match self {
+            Self::All(report) => report.remark(),
+            Self::Some(detail) => detail.remark(),
+        }
+    }
 }
 
-fn made(args: &Args, feed: &Feed<NodeImage>) -> anyhow::Result<Page> {
-    let (images, now) = (feed.objects(), Timestamp::now());
+fn page(args: &Args, feed: &Feed<NodeImage>, now: Timestamp) -> anyhow::Result<Page> {
+    let images = feed.objects();
     if args.nodes.is_empty() {
-        return Ok(Page::All(Report::of(images.iter().map(|image| &**image), now)));
+        let report = Report::of(images.iter().map(|image| &**image), args.selector.clone(), now);
+        return Ok(Page::All(report));
     }
     let mut chosen = Vec::new();
     for name in &args.nodes {
@@ -112,11 +101,4 @@ fn unknown(name: &str) -> anyhow::Error {
         "there is no NodeImage {name:?}; `prewarm nodes` lists all, and a node that has just joined gets its own within \
          seconds while the controller runs"
     )
-}
-
-fn nothing(args: &Args) -> String {
-    match &args.selector {
-        Some(selector) => format!("No node has the labels {selector}.\n"),
-        None => "No NodeImages found; check that `prewarm controller` is running.\n".to_owned(),
-    }
 }

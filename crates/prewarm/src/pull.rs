@@ -18,7 +18,7 @@ use prewarm_api::kruise::{
     ADVANCED_CRON_JOB, AdvancedCronJob, IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob,
 };
 
-use crate::answer::{Answer, Exit};
+use crate::answer::Answer;
 use crate::operation;
 use crate::reach::{Cluster, Reach, Request, Scope};
 use crate::show::{Format, Output, json, yaml};
@@ -119,12 +119,12 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
             object["metadata"]["namespace"] = namespace.clone().into();
         }
         let stdout = if args.output.output == Format::Json { json(&object) } else { yaml(&object) };
-        return Ok(done(stdout));
+        return Ok(Answer::done(stdout));
     }
     let cluster = args.reach.cluster().await?;
     let namespace = args.scope.of(&cluster).unwrap_or(&cluster.namespace);
     let made = create(&cluster, namespace, &object).await?;
-    let mut answer = done(said(&made, args.output.output));
+    let mut answer = Answer::done(said(&made, args.output.output));
     if let Some(timetable) = timetable.filter(|_| is_for_people(args.output.output)) {
         answer.stderr = every::first_run(&timetable, &made, Timestamp::now());
     }
@@ -179,8 +179,4 @@ fn resource(kind: &str) -> ApiResource {
 fn short_name(object: &DynamicObject) -> String {
     let kind = object.types.as_ref().map(|types| types.kind.to_lowercase()).unwrap_or_default();
     format!("{kind}.{}/{}", prewarm_api::kruise::GROUP, object.name_any())
-}
-
-fn done(stdout: String) -> Answer {
-    Answer { stdout, stderr: String::new(), exit: Exit::Success }
 }

@@ -61,8 +61,7 @@ pub fn run(args: &Args) -> Answer {
     let schedule = match read(&args.line, args.zone.as_deref()) {
         Ok(schedule) => schedule,
         Err(mistake) => {
-            let stderr = format!("error: {mistake}\n");
-            return Answer { stdout: String::new(), stderr, exit: Exit::Findings };
+            return Answer::failed(format!("error: {mistake}\n"));
         }
     };
     let from = args.from.unwrap_or_else(Timestamp::now);

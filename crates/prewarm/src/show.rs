@@ -9,7 +9,7 @@ use std::io::IsTerminal as _;
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 
-use crate::reach::Changes;
+use crate::answer::{Answer, Exit};
 
 pub use live::follow;
 pub use table::{Cell, Column, Tone, table};
@@ -48,19 +48,22 @@ pub struct Watch {
     pub watch: bool,
 }
 
-impl Watch {
-    /// What tells of changes, if they are wanted.
-    pub fn changes(self) -> Option<Changes> {
-        self.watch.then(Changes::default)
-    }
-}
-
 /// Something to show.
 pub trait Report: Serialize {
     /// As text.
     fn text(&self, look: Look) -> String;
     /// The names of what it is about.
     fn names(&self) -> Vec<String>;
+
+    /// What standard error says beside the report, if it is shown once.
+    fn remark(&self) -> String {
+        String::new()
+    }
+
+    /// How the command ends, if the report is shown once.
+    fn exit(&self) -> Exit {
+        Exit::Success
+    }
 }
 
 /// How text looks.
@@ -82,7 +85,12 @@ impl Look {
     }
 }
 
-/// A report as it was asked for.
+/// The answer of a command that shows a report once.
+pub fn once(report: &impl Report, format: Format) -> Answer {
+    Answer { stdout: render(report, format, Look::of(format)), stderr: report.remark(), exit: report.exit() }
+}
+
+/// A report in the format that was asked for.
 pub fn render(report: &impl Report, format: Format, look: Look) -> String {
     match format {
         Format::Table | Format::Wide => report.text(look),

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use clap::Args as ClapArgs;
 use jiff::Timestamp;
-use kube::Api;
 use prewarm_api::kruise::{AdvancedCronJob, NodeImage};
 
-use crate::answer::{Answer, Exit};
+use crate::answer::Answer;
 use crate::crons::{Crons, Summary};
 use crate::jobs::{self, Job, JobName, Jobs, failures, grouped, has_labels};
-use crate::reach::{Changes, Cluster, Feed, Narrow, Reach, Scope};
-use crate::show::{Look, Output, Watch, follow, render};
+use crate::query::Query;
+use crate::reach::{Feed, Narrow, Reader, Scope};
 use report::{Report, Row};
 
 /// Show pull jobs and cron jobs: how far, how fast, how long still, and why nodes fail
@@ -41,57 +40,39 @@ pub struct Args {
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "jobs")]
     selector: Option<String>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    watch: Watch,
-    #[command(flatten)]
-    scope: Scope,
-    #[command(flatten)]
-    reach: Reach,
+    query: Query<Scope>,
 }
 
 /// Shows the jobs.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
-    let cluster = args.reach.cluster().await?;
-    let (format, mut changes) = (args.output.output, args.watch.changes());
-    let source = Source::read(args, &cluster, changes.as_mut()).await?;
-    let hidden = source.crons.remark();
-    if let Some(changes) = &mut changes {
-        // Below a picture that is drawn again and again nobody would read it.
-        eprint!("{hidden}");
-        return follow(format, changes, || source.report(args)).await;
-    }
-    let report = source.report(args)?;
-    let stdout = render(&report, format, Look::of(format));
-    let has_failed = !args.jobs.is_empty() && report.has_failed();
-    let exit = if has_failed { Exit::Findings } else { Exit::Success };
-    let nothing = if report.is_empty() { nothing(args, &cluster) } else { String::new() };
-    Ok(Answer { stdout, stderr: nothing + &hidden, exit })
+    let mut inquiry = args.query.begin().await?;
+    let namespace = args.query.scope.of(inquiry.cluster()).map(str::to_owned);
+    let source = Source::read(args, namespace, &mut inquiry.reader).await?;
+    inquiry.warn(&source.crons.remark());
+    inquiry.answer(|now| source.report(args, now)).await
 }
 
 /// Everything that the report is made of. NodeImages are many and are read only if pull jobs are named.
 struct Source {
+    namespace: Option<String>,
     jobs: Jobs,
     crons: Crons,
     images: Option<Feed<NodeImage>>,
 }
 
 impl Source {
-    async fn read(args: &Args, cluster: &Cluster, mut changes: Option<&mut Changes>) -> anyhow::Result<Self> {
-        let namespace = args.scope.of(cluster);
-        let jobs = Jobs::read(cluster, namespace, changes.as_deref_mut()).await?;
-        let crons = Crons::read(cluster, namespace, changes.as_deref_mut()).await?;
+    async fn read(args: &Args, namespace: Option<String>, reader: &mut Reader) -> anyhow::Result<Self> {
+        let jobs = Jobs::read(reader, namespace.as_deref()).await?;
+        let crons = Crons::read(reader, namespace.as_deref()).await?;
         let images = if args.jobs.iter().any(|name| !jobs.named(name).is_empty()) {
-            let api = Api::all(cluster.client.clone());
-            Some(cluster.feed(api, &Narrow::default(), changes).await?)
+            Some(reader.cluster_wide(&Narrow::default()).await?)
         } else {
             None
         };
-        Ok(Self { jobs, crons, images })
+        Ok(Self { namespace, jobs, crons, images })
     }
 
-    fn report(&self, args: &Args) -> anyhow::Result<Report> {
-        let now = Timestamp::now();
+    fn report(&self, args: &Args, now: Timestamp) -> anyhow::Result<Report> {
         let (mut jobs, mut crons) = self.chosen(&args.jobs)?;
         if let Some(labels) = args.selector.as_deref().map(jobs::labels).transpose()? {
             jobs.retain(|job| has_labels(job.metadata(), &labels));
@@ -110,8 +91,9 @@ impl Source {
         Ok(Report {
             items: rows.collect(),
             crons,
-            has_namespaces: args.scope.all_namespaces,
+            has_namespaces: args.query.scope.all_namespaces,
             is_detailed: !args.jobs.is_empty(),
+            nothing: self.nothing(args),
         })
     }
 
@@ -131,15 +113,14 @@ impl Source {
         }
         Ok((jobs, crons))
     }
-}
-
-/// What is said if there is nothing to show.
-fn nothing(args: &Args, cluster: &Cluster) -> String {
-    match args.scope.of(cluster) {
-        _ if args.selector.is_some() => "No pull job and no cron job has these labels.\n".to_owned(),
-        Some(namespace) => {
-            format!("No pull jobs and no cron jobs found in namespace {namespace}; -A looks in all.\n")
+    /// What is said if there is nothing to show.
+    fn nothing(&self, args: &Args) -> String {
+        match &self.namespace {
+            _ if args.selector.is_some() => "No pull job and no cron job has these labels.\n".to_owned(),
+            Some(namespace) => {
+                format!("No pull jobs and no cron jobs found in namespace {namespace}; -A looks in all.\n")
+            }
+            None => "No pull jobs and no cron jobs found; `prewarm pull IMAGE` makes one.\n".to_owned(),
         }
-        None => "No pull jobs and no cron jobs found; `prewarm pull IMAGE` makes one.\n".to_owned(),
     }
 }

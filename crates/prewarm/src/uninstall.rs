@@ -66,7 +66,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let stdout = told(&left, args.finish);
     if args.finish {
         finish(&cluster, &left, &args.config_namespace).await?;
-        return Ok(Answer { stdout, stderr: String::new(), exit: Exit::Success });
+        return Ok(Answer::done(stdout));
     }
     let stderr = "This is for a controller that is gone for good: `prewarm uninstall --finish` removes it. A controller that \
                   runs does so by itself when the jobs are deleted.\n";

@@ -1,9 +1,9 @@
 //! `prewarm version`.
 
-use crate::answer::{Answer, Exit};
+use crate::answer::Answer;
 
 /// Prints the version alone, so that scripts need not cut it out of a sentence.
 pub fn run() -> Answer {
     let stdout = concat!(env!("CARGO_PKG_VERSION"), "\n").to_owned();
-    Answer { stdout, stderr: String::new(), exit: Exit::Success }
+    Answer::done(stdout)
 }

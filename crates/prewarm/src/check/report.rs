@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::answer::Exit;
 use crate::show::{self, Look};
 
 /// One thing that was checked.
@@ -120,6 +121,10 @@ impl show::Report for Report {
 
     fn names(&self) -> Vec<String> {
         self.findings.iter().filter(|it| it.verdict != Verdict::Good).map(|it| it.what.clone()).collect()
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::found(self.worst() == Verdict::Bad)
     }
 }
 

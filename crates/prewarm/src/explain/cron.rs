@@ -3,6 +3,7 @@
 mod report;
 mod run;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, Templ
 
 use crate::crons::{Crons, Summary};
 use crate::jobs::JobName;
-use crate::reach::{Changes, Cluster, Feed, Narrow};
+use crate::reach::{Feed, Reader};
 use report::Item;
 pub use report::Report;
 use run::Run;
@@ -25,33 +26,20 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads it, and follows it if changes are wanted. A name that no cron job has is an error.
-    pub async fn read(
-        cluster: &Cluster,
-        namespace: Option<&str>,
-        name: &JobName,
-        mut changes: Option<&mut Changes>,
-    ) -> anyhow::Result<Self> {
-        let crons = Crons::read(cluster, namespace, changes.as_deref_mut()).await?;
+    /// Reads the cron jobs of this name and their runs. A name that no cron job has is an error.
+    pub async fn read(reader: &mut Reader, namespace: Option<&str>, name: &JobName) -> anyhow::Result<Self> {
+        let crons = Crons::read(reader, namespace).await?;
         let found = crons.named(name);
         if found.is_empty() {
             return Err(crons.nobody(name));
         }
         let mut source = Self { crons, lists: None, broadcasts: None, jobs: None };
-        let all = Narrow::default();
-        for kind in found.iter().filter_map(|cron| cron.spec.template.kind()) {
-            let changes = changes.as_deref_mut();
+        let kinds = found.iter().filter_map(|cron| cron.spec.template.kind());
+        for kind in kinds.collect::<BTreeSet<_>>() {
             match kind {
-                TemplateKind::ImageListPullJob if source.lists.is_none() => {
-                    source.lists = Some(cluster.feed(cluster.api(namespace), &all, changes).await?);
-                }
-                TemplateKind::BroadcastJob if source.broadcasts.is_none() => {
-                    source.broadcasts = Some(cluster.feed(cluster.api(namespace), &all, changes).await?);
-                }
-                TemplateKind::Job if source.jobs.is_none() => {
-                    source.jobs = Some(cluster.feed(cluster.api(namespace), &all, changes).await?);
-                }
-                _ => {}
+                TemplateKind::ImageListPullJob => source.lists = Some(reader.namespaced(namespace).await?),
+                TemplateKind::BroadcastJob => source.broadcasts = Some(reader.namespaced(namespace).await?),
+                TemplateKind::Job => source.jobs = Some(reader.namespaced(namespace).await?),
             }
         }
         Ok(source)

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::Api;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use prewarm_controller::{SlimNode, SlimPod};
 use prewarm_plan::cluster::{Input, Kernel, Kind, Object, Settings};
 
 use crate::jobs::{Job, JobName, Jobs};
-use crate::reach::{Changes, Cluster, Feed, Narrow};
+use crate::reach::{Feed, Narrow, Reader};
 
 /// What an explanation is made of.
 pub struct World {
@@ -34,29 +34,23 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads what there is beside the jobs, and follows it if changes are wanted.
-    pub async fn read(
-        cluster: &Cluster,
-        jobs: Jobs,
-        name: &JobName,
-        mut changes: Option<&mut Changes>,
-    ) -> anyhow::Result<Self> {
-        let (all, client) = (Narrow::default(), &cluster.client);
-        let images = cluster.feed(Api::all(client.clone()), &all, changes.as_deref_mut()).await?;
-        let nodes = cluster.feed(Api::all(client.clone()), &all, changes.as_deref_mut()).await?;
+    /// Reads what the explanation needs beside the jobs.
+    pub async fn read(reader: &mut Reader, jobs: Jobs, name: &JobName) -> anyhow::Result<Self> {
+        let images = reader.cluster_wide(&Narrow::default()).await?;
+        let nodes = reader.cluster_wide(&Narrow::default()).await?;
         let by_pods = parts(&jobs, name)?.into_iter().filter(|job| job.spec.pod_selector.is_some());
         let namespaces: BTreeSet<String> = by_pods.filter_map(|job| job.metadata.namespace.clone()).collect();
         let mut pods = BTreeMap::new();
         for namespace in namespaces {
-            let feed = cluster.feed(cluster.api(Some(&namespace)), &all, changes.as_deref_mut()).await?;
+            let feed = reader.namespaced(Some(&namespace)).await?;
             pods.insert(namespace, feed);
         }
         Ok(Self { jobs, images, nodes, pods })
     }
 
     /// What the controller would know of the job.
-    pub fn world(&self, name: &JobName) -> anyhow::Result<World> {
-        let (mut kernel, now) = (Kernel::new(Settings::default()), jiff::Timestamp::now());
+    pub fn world(&self, name: &JobName, now: Timestamp) -> anyhow::Result<World> {
+        let mut kernel = Kernel::new(Settings::default());
         let (jobs, images) = (parts(&self.jobs, name)?, self.images.objects());
         let nodes = self.nodes.objects().into_iter().map(|node| Node::from((*node).clone()));
         let nodes: Vec<Node> = nodes.collect();

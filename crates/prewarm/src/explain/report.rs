@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::gather::World;
 use super::words::{State, over, sentence};
+use crate::answer::Exit;
 use crate::jobs::status_of;
 use crate::show::{self, Cell, Column, Look, counted, table};
 
@@ -48,21 +49,8 @@ impl Report {
         Self { items, has_images: world.jobs.len() > 1, forgotten }
     }
 
-    /// Whether some node has failed.
-    pub fn has_failed(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.items.iter().any(|row| matches!(row.state, State::Failed | State::Unknown))
-    }
-
-    /// What is said beside the rows.
-    pub fn remark(&self) -> String {
-        match (self.forgotten, self.items.is_empty()) {
-            (0, true) => "The job has no node; check its selector.\n".to_owned(),
-            (0, false) => String::new(),
-            (count, _) => {
-                let pulls = counted(count, "more pull");
-                format!("The job is over; the nodes do not tell of {pulls} any more, which did not fail.\n")
-            }
-        }
     }
 }
 
@@ -85,6 +73,21 @@ impl show::Report for Report {
 
     fn names(&self) -> Vec<String> {
         self.items.iter().map(|row| format!("node/{}", row.node)).collect()
+    }
+
+    fn remark(&self) -> String {
+        match (self.forgotten, self.items.is_empty()) {
+            (0, true) => "The job has no node; check its selector.\n".to_owned(),
+            (0, false) => String::new(),
+            (count, _) => {
+                let pulls = counted(count, "more pull");
+                format!("The job is over; the nodes do not tell of {pulls} any more, which did not fail.\n")
+            }
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::found(self.has_failed())
     }
 }
 

@@ -7,6 +7,7 @@ use prewarm_api::kruise::{FailureClass, NodeImage, PullPhase};
 use prewarm_api::reference::ImageRef;
 use serde::Serialize;
 
+use crate::answer::Exit;
 use crate::jobs::{Failure, Group, grouped};
 use crate::show::{self, Cell, Column, Look, bytes, names, table};
 
@@ -84,14 +85,8 @@ impl Report {
         Ok(Self { items, is_detailed: !named.is_empty() })
     }
 
-    /// Whether some node lacks an image.
-    pub fn is_missing_somewhere(&self) -> bool {
+    fn is_missing_somewhere(&self) -> bool {
         self.items.iter().any(|row| !row.missing.is_empty())
-    }
-
-    /// Whether there is nothing to show.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
     }
 }
 
@@ -167,5 +162,13 @@ impl show::Report for Report {
 
     fn names(&self) -> Vec<String> {
         self.items.iter().map(|row| row.image.clone()).collect()
+    }
+
+    fn remark(&self) -> String {
+        if self.items.is_empty() { "No node is asked to have any image.\n".to_owned() } else { String::new() }
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::found(self.is_detailed && self.is_missing_somewhere())
     }
 }

@@ -23,6 +23,9 @@ const COLUMNS: [Column; 9] = [
 #[derive(Debug, Serialize)]
 pub struct Report {
     items: Vec<Row>,
+    /// The labels that nodes were chosen by.
+    #[serde(skip)]
+    selector: Option<String>,
 }
 
 /// One node.
@@ -49,8 +52,12 @@ struct Row {
 
 impl Report {
     /// One row for each.
-    pub fn of<'a>(images: impl IntoIterator<Item = &'a NodeImage>, now: Timestamp) -> Self {
-        Self { items: images.into_iter().map(|image| Row::of(image, now)).collect() }
+    pub fn of<'a>(
+        images: impl IntoIterator<Item = &'a NodeImage>,
+        selector: Option<String>,
+        now: Timestamp,
+    ) -> Self {
+        Self { items: images.into_iter().map(|image| Row::of(image, now)).collect(), selector }
     }
 }
 
@@ -103,6 +110,14 @@ impl show::Report for Report {
     fn names(&self) -> Vec<String> {
         let group = prewarm_api::kruise::GROUP;
         self.items.iter().map(|row| format!("nodeimage.{group}/{}", row.node)).collect()
+    }
+
+    fn remark(&self) -> String {
+        match &self.selector {
+            _ if !self.items.is_empty() => String::new(),
+            Some(selector) => format!("No node has the labels {selector}.\n"),
+            None => "No NodeImages found; check that `prewarm controller` is running.\n".to_owned(),
+        }
     }
 }
 

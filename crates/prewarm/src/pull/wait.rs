@@ -12,7 +12,7 @@ use super::progress::Bars;
 use crate::answer::{Answer, Exit};
 use crate::jobs::{Failure, Job, JobName, Jobs, failures};
 use crate::operation::stop_signal;
-use crate::reach::{Changes, Cluster, Narrow};
+use crate::reach::{Cluster, Narrow, Reader};
 use crate::show::{Cell, Column, Look, Tone, counted, table};
 
 /// Bars are drawn anew at least this often, because they show times.
@@ -42,27 +42,27 @@ pub async fn until_over(
     limit: Option<Duration>,
 ) -> anyhow::Result<Answer> {
     let namespace = made.namespace().unwrap_or_default();
-    let mut changes = Changes::default();
-    let jobs = Jobs::read(cluster, Some(&namespace), Some(&mut changes)).await?;
+    let mut reader = Reader::following(cluster.clone());
+    let jobs = Jobs::read(&mut reader, Some(&namespace)).await?;
     let stopped = stop_signal()?;
     let end = tokio::select! {
-        end = follow(&jobs, made, &mut changes, limit) => end?,
+        end = follow(&jobs, made, &mut reader, limit) => end?,
         () = stopped => End::Interrupted,
     };
     let name = made.name_any();
     match end {
         End::Over(job) => told(cluster, &job).await,
-        End::Gone => Ok(failed(format!("error: the job {name} was deleted before it was over\n"))),
+        End::Gone => Ok(Answer::failed(format!("error: the job {name} was deleted before it was over\n"))),
         End::Late(job) => {
             let far = job.map(|job| job.status()).unwrap_or_default();
             let missing = far.desired.saturating_sub(far.succeeded);
-            Ok(failed(format!(
+            Ok(Answer::failed(format!(
                 "error: the time is up and {missing} of {} nodes do not have the image; the job goes on: `prewarm explain \
                  {name} -n {namespace}` tells why\n",
                 far.desired
             )))
         }
-        End::Interrupted => Ok(failed(format!(
+        End::Interrupted => Ok(Answer::failed(format!(
             "interrupted; the job goes on: `prewarm status {name} -n {namespace}` shows it\n"
         ))),
     }
@@ -71,7 +71,7 @@ pub async fn until_over(
 async fn follow(
     jobs: &Jobs,
     made: &DynamicObject,
-    changes: &mut Changes,
+    reader: &mut Reader,
     limit: Option<Duration>,
 ) -> anyhow::Result<End> {
     let end = Instant::now() + limit.unwrap_or(NO_LIMIT);
@@ -89,7 +89,7 @@ async fn follow(
             return Ok(End::Over(job));
         }
         last = Some(job);
-        if timeout_at(end, changes.next_within(RENEW)).await.is_err() {
+        if timeout_at(end, reader.changed_within(RENEW)).await.is_err() {
             bars.close();
             return Ok(End::Late(last));
         }
@@ -105,7 +105,7 @@ async fn told(cluster: &Cluster, job: &Job) -> anyhow::Result<Answer> {
             0 => "no node is selected, so there was nothing to pull\n".to_owned(),
             _ => format!("{} on {}\n", images(job), everywhere(job)),
         };
-        return Ok(Answer { stdout, stderr: String::new(), exit: Exit::Success });
+        return Ok(Answer::done(stdout));
     }
     let nodes: Vec<NodeImage> = cluster.list(&Api::all(cluster.client.clone()), &Narrow::default()).await?;
     let failures: Vec<Failure> = job.parts().iter().flat_map(|part| failures(part, &nodes)).collect();
@@ -172,8 +172,4 @@ fn refused(job: &Job) -> Vec<String> {
     orphans
         .map(|image| format!("{}: {}", image.name.unwrap_or_default(), image.message.unwrap_or_default()))
         .collect()
-}
-
-fn failed(stderr: String) -> Answer {
-    Answer { stdout: String::new(), stderr, exit: Exit::Findings }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::NamespaceResourceScope;
 use kube::api::ListParams;
 use kube::runtime::reflector::{self, Lookup, Store};
 use kube::runtime::watcher::{self, Event};
@@ -58,7 +59,7 @@ impl<K: 'static + Lookup<DynamicType = ()> + Clone> Feed<K> {
 }
 
 /// Tells when something that is followed has changed, or cannot be followed.
-pub struct Changes {
+struct Changes {
     news: Arc<Notify>,
     complaints: mpsc::UnboundedReceiver<String>,
     sender: mpsc::UnboundedSender<String>,
@@ -72,9 +73,8 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// Waits until something has changed, and a moment longer for what comes along with it. It also ends after a while,
-    /// because times are shown.
-    pub async fn next(&mut self) -> anyhow::Result<()> {
+    /// Waits until something has changed, and a moment longer for what comes along with it.
+    async fn next(&mut self) -> anyhow::Result<()> {
         tokio::select! {
             () = self.news.notified() => {}
             Some(complaint) = self.complaints.recv() => return Err(anyhow!(complaint)),
@@ -82,48 +82,77 @@ impl Changes {
         tokio::time::sleep(GATHER).await;
         Ok(())
     }
+}
 
-    /// The same, but ends after this time at the latest.
-    pub async fn next_within(&mut self, time: Duration) -> anyhow::Result<()> {
-        tokio::time::timeout(time, self.next()).await.unwrap_or(Ok(()))
+/// Reads the objects of a cluster, either once or together with their changes.
+pub struct Reader {
+    pub cluster: Cluster,
+    changes: Option<Changes>,
+}
+
+impl Reader {
+    /// Reads every object once.
+    pub fn once(cluster: Cluster) -> Self {
+        Self { cluster, changes: None }
+    }
+
+    /// Watches every object that it reads.
+    pub fn following(cluster: Cluster) -> Self {
+        Self { cluster, changes: Some(Changes::default()) }
+    }
+
+    pub fn is_following(&self) -> bool {
+        self.changes.is_some()
+    }
+
+    /// Waits until something that was read has changed, but at most for this time.
+    pub async fn changed_within(&mut self, time: Duration) -> anyhow::Result<()> {
+        let Some(changes) = &mut self.changes else {
+            tokio::time::sleep(time).await;
+            return Ok(());
+        };
+        tokio::time::timeout(time, changes.next()).await.unwrap_or(Ok(()))
+    }
+
+    /// All objects of a kind in a namespace, or in all namespaces.
+    pub async fn namespaced<K>(&mut self, namespace: Option<&str>) -> anyhow::Result<Feed<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Lookup<DynamicType = ()>,
+        K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.feed(self.cluster.api(namespace), &Narrow::default()).await
+    }
+
+    /// Objects of a kind that lives outside of namespaces.
+    pub async fn cluster_wide<K>(&mut self, narrow: &Narrow) -> anyhow::Result<Feed<K>>
+    where
+        K: Resource<DynamicType = ()> + Lookup<DynamicType = ()>,
+        K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.feed(Api::all(self.cluster.client.clone()), narrow).await
+    }
+
+    async fn feed<K>(&mut self, api: Api<K>, narrow: &Narrow) -> anyhow::Result<Feed<K>>
+    where
+        K: Resource<DynamicType = ()> + Lookup<DynamicType = ()>,
+        K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        match &mut self.changes {
+            None => self.cluster.list(&api, narrow).await.map(Feed::fixed),
+            Some(changes) => self.cluster.follow(api, narrow, changes).await,
+        }
+    }
+}
+
+/// Separates what the user may not read, or what the cluster has no definition for, from other errors.
+pub fn or_refusal<T>(read: anyhow::Result<T>) -> anyhow::Result<Result<T, String>> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(error) => error.downcast().map(|Refused(reason)| Err(reason)),
     }
 }
 
 impl Cluster {
-    /// Reads objects, and follows them if changes are wanted.
-    pub async fn feed<K>(
-        &self,
-        api: Api<K>,
-        narrow: &Narrow,
-        changes: Option<&mut Changes>,
-    ) -> anyhow::Result<Feed<K>>
-    where
-        K: Resource<DynamicType = ()> + Lookup<DynamicType = ()>,
-        K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    {
-        match changes {
-            None => self.list(&api, narrow).await.map(Feed::fixed),
-            Some(changes) => self.follow(api, narrow, changes).await,
-        }
-    }
-
-    /// The same, but what nobody may read, or what there is no definition for, is a reason and no error.
-    pub async fn feed_or_reason<K>(
-        &self,
-        api: Api<K>,
-        narrow: &Narrow,
-        changes: Option<&mut Changes>,
-    ) -> anyhow::Result<Result<Feed<K>, String>>
-    where
-        K: Resource<DynamicType = ()> + Lookup<DynamicType = ()>,
-        K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    {
-        match self.feed(api, narrow, changes).await {
-            Ok(feed) => Ok(Ok(feed)),
-            Err(error) => error.downcast().map(|Refused(reason)| Err(reason)),
-        }
-    }
-
     /// Reads objects page by page.
     pub async fn list<K>(&self, api: &Api<K>, narrow: &Narrow) -> anyhow::Result<Vec<K>>
     where

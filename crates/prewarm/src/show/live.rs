@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Write};
-
 use std::time::Duration;
 
 use crossterm::terminal;
+use jiff::Timestamp;
 
 use super::{Format, Look, Report, render};
-use crate::answer::{Answer, Exit};
-use crate::reach::Changes;
+use crate::answer::Answer;
+use crate::reach::Reader;
 
 /// Times are shown, so the picture is renewed even if nothing changes.
 const RENEW: Duration = Duration::from_secs(5);
@@ -62,14 +62,14 @@ impl Live {
 /// Shows a report again whenever something has changed, until nobody reads any more.
 pub async fn follow<R: Report>(
     format: Format,
-    changes: &mut Changes,
-    mut report: impl FnMut() -> anyhow::Result<R>,
+    reader: &mut Reader,
+    make: impl Fn(Timestamp) -> anyhow::Result<R>,
 ) -> anyhow::Result<Answer> {
     let mut live = Live::new(format);
-    while live.show(&report()?) {
-        changes.next_within(RENEW).await?;
+    while live.show(&make(Timestamp::now())?) {
+        reader.changed_within(RENEW).await?;
     }
-    Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
+    Ok(Answer::done(String::new()))
 }
 
 /// As many lines as there is room for: what scrolls cannot be drawn over. The last line is the cursor's.

@@ -8,6 +8,7 @@ use prewarm_plan::cluster::image_pull_job::estimate::Progress;
 use serde::Serialize;
 
 use super::crons;
+use crate::answer::Exit;
 use crate::crons::Summary;
 use crate::jobs::{Group, Job, State};
 use crate::show::{self, Cell, Column, Look, ago, counted, duration, speed, table};
@@ -39,6 +40,9 @@ pub struct Report {
     /// Whether they were named, so that all is told of them.
     #[serde(skip)]
     pub is_detailed: bool,
+    /// What is said if there is nothing to show.
+    #[serde(skip)]
+    pub nothing: String,
 }
 
 /// One job.
@@ -137,14 +141,9 @@ impl Row {
 
 impl Report {
     /// Whether a job has failed on some node, or something is wrong with a cron job.
-    pub fn has_failed(&self) -> bool {
+    fn has_failed(&self) -> bool {
         let is_bad = |row: &Row| row.state == State::Failed || row.failed > 0;
         self.items.iter().any(is_bad) || self.crons().iter().any(|cron| cron.state.is_bad())
-    }
-
-    /// Whether there is nothing to show.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.crons().is_empty()
     }
 
     fn crons(&self) -> &[Summary] {
@@ -175,6 +174,15 @@ impl show::Report for Report {
         let group = prewarm_api::kruise::GROUP;
         let jobs = self.items.iter().map(|row| format!("{}.{group}/{}", row.kind.to_lowercase(), row.name));
         jobs.chain(self.crons().iter().map(Summary::full_name)).collect()
+    }
+
+    fn remark(&self) -> String {
+        let is_empty = self.items.is_empty() && self.crons().is_empty();
+        if is_empty { self.nothing.clone() } else { String::new() }
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::found(self.is_detailed && self.has_failed())
     }
 }
 

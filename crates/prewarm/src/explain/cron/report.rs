@@ -4,6 +4,7 @@ use prewarm_api::kruise::GROUP;
 use serde::Serialize;
 
 use super::run::Run;
+use crate::answer::Exit;
 use crate::crons::{Ending, Summary};
 use crate::show::{self, Cell, Column, Look, counted, table};
 
@@ -33,13 +34,6 @@ pub struct Item {
     #[serde(flatten)]
     summary: Summary,
     runs: Vec<Run>,
-}
-
-impl Report {
-    /// Whether somebody has to look after one of them.
-    pub fn has_failed(&self) -> bool {
-        self.items.iter().any(|item| item.summary.state.is_bad())
-    }
 }
 
 impl Item {
@@ -131,5 +125,9 @@ impl show::Report for Report {
             kind => format!("{}.{GROUP}/{}", kind.to_lowercase(), run.name),
         };
         self.items.iter().flat_map(|item| &item.runs).map(full_name).collect()
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::found(self.items.iter().any(|item| item.summary.state.is_bad()))
     }
 }
