@@ -1,6 +1,6 @@
 //! `prewarm agent`: the program on every node. This file reads its flags and builds its parts.
 
-use std::net::SocketAddr;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use prewarm_clock::MachineClock;
 use prewarm_credentials::plugin::DEFAULT_TIME_LIMIT;
 use prewarm_credentials::{Chain, CredentialSource, Plugins};
 use prewarm_plan::agent::disk::MinFree;
-use prewarm_process::http::Answers;
 use prewarm_runtime::Endpoint;
+use tokio::runtime::Builder;
 
-use crate::answer::{Answer, Exit};
-use crate::operation::{self, Operation};
+use crate::answer::Answer;
+use crate::operation::{self, Operation, Parts};
 
 /// The most pulls that may run at once: beyond that, disks and registries suffer and nobody is served earlier.
 const MAX_PARALLEL: u64 = 64;
@@ -92,45 +92,34 @@ pub struct Args {
     )]
     image_credential_provider_bin_dir: Option<PathBuf>,
 
-    /// Where /healthz, /readyz and /metrics are served
-    #[arg(
-        long,
-        env = "PREWARM_LISTEN",
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:10221",
-        help_heading = "Operation"
-    )]
-    listen: SocketAddr,
     #[command(flatten)]
-    operation: Operation,
+    operation: Operation<10_221>,
 }
 
-/// Runs until it is told to stop.
+/// Runs until the process is asked to stop.
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
-    args.operation.start_log()?;
     // One thread: the agent waits far more than it works, and every thread costs memory on every node.
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting up")?;
-    runtime.block_on(serve(args))?;
-    Ok(Answer { stdout: String::new(), stderr: String::new(), exit: Exit::Success })
+    args.operation.run(&mut Builder::new_current_thread(), serve(args))?;
+    Ok(Answer::done(String::new()))
 }
 
 async fn serve(args: &Args) -> anyhow::Result<()> {
     let client = args.operation.client().await?;
     let credentials = credentials(args, client.clone())?;
     let (agent, writer) = Agent::new(config(args)?, client, credentials, Arc::new(MachineClock));
-    let counted = agent.metrics.clone();
-    let answers = Answers {
+    let metrics = agent.metrics.clone();
+    let parts = Parts {
         health: agent.health.alive(),
         readiness: agent.health.checks(),
-        metrics: Arc::new(move || counted.encode()),
+        metrics: Arc::new(move || metrics.encode()),
+        event_writer: writer.run(),
     };
-    operation::answer(args.listen, answers).await?;
-    let writer = tokio::spawn(writer.run());
-    let stop = operation::stop_signal()?;
-    run_agent(agent, stop).await;
-    // The agent is gone and with it the last sender, so the writer tells what is left and ends.
-    writer.await.context("writing the last events")
+    let end = args.operation.serve(parts, async |stop| {
+        run_agent(agent, stop).await;
+        Ok::<(), Infallible>(())
+    });
+    let Ok(()) = end.await?;
+    Ok(())
 }
 
 fn config(args: &Args) -> anyhow::Result<Config> {

@@ -1,9 +1,7 @@
 //! `prewarm controller`: the program that grants jobs to nodes. This file reads its flags and builds its parts.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use clap::{ArgAction, Args as ClapArgs};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_api::permission::{CONTROLLER, LEASE, SYSTEM_NAMESPACE};
@@ -13,10 +11,10 @@ use prewarm_controller::lease::{Lease, Loss, Place, identity};
 use prewarm_controller::{Controller, run as run_controller};
 use prewarm_plan::cluster::Settings;
 use prewarm_plan::demand::selection::Requirements;
-use prewarm_process::http::Answers;
+use tokio::runtime::Builder;
 
-use crate::answer::{Answer, Exit};
-use crate::operation::{self, Operation};
+use crate::answer::Answer;
+use crate::operation::{Operation, Parts};
 
 /// The most NodeImages that may be written at once: beyond that, an API server only makes them wait.
 const MAX_CONCURRENT_WRITES: u64 = 256;
@@ -90,28 +88,17 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(1..=MAX_CONCURRENT_WRITES))]
     concurrent_writes: u64,
 
-    /// Where /healthz, /readyz and /metrics are served
-    #[arg(
-        long,
-        env = "PREWARM_LISTEN",
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:10220",
-        help_heading = "Operation"
-    )]
-    listen: SocketAddr,
     #[command(flatten)]
-    operation: Operation,
+    operation: Operation<10_220>,
 }
 
-/// Runs until it is told to stop, or has lost its lease.
+/// Runs until the process is asked to stop, or has lost its lease.
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
-    args.operation.start_log()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting up")?;
-    let (stderr, exit) = match runtime.block_on(serve(args))? {
-        Ok(()) => (String::new(), Exit::Success),
-        Err(loss) => (format!("error: {loss}; another process leads now or soon\n"), Exit::Findings),
-    };
-    Ok(Answer { stdout: String::new(), stderr, exit })
+    let end = args.operation.run(&mut Builder::new_multi_thread(), serve(args))?;
+    Ok(match end {
+        Ok(()) => Answer::done(String::new()),
+        Err(loss) => Answer::failed(format!("error: {loss}; another process leads now or soon\n")),
+    })
 }
 
 async fn serve(args: &Args) -> anyhow::Result<Result<(), Loss>> {
@@ -119,25 +106,19 @@ async fn serve(args: &Args) -> anyhow::Result<Result<(), Loss>> {
     let clock = Arc::new(MachineClock);
     let (controller, writer) =
         Controller::new(&args.process_name, config(args)?, client.clone(), clock.clone());
-    let counted = controller.metrics.clone();
-    let answers = Answers {
+    let metrics = controller.metrics.clone();
+    let parts = Parts {
         health: controller.health.alive(),
         readiness: controller.health.checks(),
-        metrics: Arc::new(move || counted.encode()),
+        metrics: Arc::new(move || metrics.encode()),
+        event_writer: writer.run(),
     };
-    operation::answer(args.listen, answers).await?;
-    let writer = tokio::spawn(writer.run());
     let lease = args.leader_elect.then(|| {
         let place = Place { namespace: args.lease_namespace.clone(), name: args.lease_name.clone() };
         let identity = identity(&args.process_name);
         Lease::new(client, place, identity, clock, controller.metrics.clone())
     });
-    let end = run_controller(controller, lease, operation::stop_signal()?).await;
-    if end.is_ok() {
-        // The controller is gone and with it the last sender, so the writer tells what is left and ends.
-        writer.await.context("writing the last events")?;
-    }
-    Ok(end)
+    args.operation.serve(parts, |stop| run_controller(controller, lease, stop)).await
 }
 
 fn config(args: &Args) -> anyhow::Result<Config> {

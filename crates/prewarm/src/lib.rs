@@ -27,8 +27,8 @@ pub mod uninstall;
 pub mod version;
 pub mod yaml;
 
-use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use tokio::runtime::Builder;
 
 use self::answer::Answer;
 
@@ -90,11 +90,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
 
 /// Runs a command that asks a cluster. One thread is enough for it.
 fn wait_for(command: impl Future<Output = anyhow::Result<Answer>>) -> anyhow::Result<Answer> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting up")?
-        .block_on(command)
+    operation::block_on(&mut Builder::new_current_thread(), command)
 }
 
 /// The command line as it is called: as a plugin of kubectl, its help says so.
