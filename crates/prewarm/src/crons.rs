@@ -1,5 +1,6 @@
 //! Cron jobs as commands see them: the object, and what follows from it and the time of day.
 
+mod note;
 mod state;
 mod summary;
 mod times;
@@ -14,6 +15,7 @@ use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob};
 use crate::jobs::JobName;
 use crate::reach::{Feed, Reader, or_refusal};
 
+pub use note::Note;
 pub use state::State;
 pub use summary::{Ending, Summary};
 

@@ -4,13 +4,12 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob, GROUP, SkippedRuns, TemplateKind};
-use prewarm_api::names::condition::{LAST_RUN_SUCCEEDED, SCHEDULING};
-use prewarm_plan::cluster::advanced_cron_job::timetable::Trouble;
+use prewarm_api::names::condition::LAST_RUN_SUCCEEDED;
 use prewarm_plan::schedule::Zone;
 use serde::Serialize;
 
 use super::times::Times;
-use super::{State, condition, trouble, words};
+use super::{Note, State, condition, words};
 use crate::show::ago;
 
 /// A cron job as commands show it.
@@ -52,7 +51,7 @@ pub struct Summary {
     created: Option<Timestamp>,
     /// What a person has to know or do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     #[serde(skip)]
     now: Timestamp,
     #[serde(skip)]
@@ -98,7 +97,7 @@ impl Summary {
             active: status.active.into_iter().flatten().filter_map(|run| run.name).collect(),
             skipped: status.skipped_runs.unwrap_or_default(),
             created: cron.creation_timestamp().map(|Time(time)| time),
-            notes: notes(cron, state, &times),
+            notes: Note::all(cron, state, &times),
             now,
             zone_of_times: times.ok().map(|times| times.zone),
         }
@@ -146,30 +145,6 @@ impl Summary {
     }
 }
 
-/// What a person should know: why no run starts, how the last one ended, and a controller that does not look.
-fn notes(cron: &AdvancedCronJob, state: State, times: &Result<Times, Trouble>) -> Vec<String> {
-    let mut notes = Vec::new();
-    let hindrance = trouble(cron, SCHEDULING);
-    match (times, hindrance) {
-        (Err(trouble), _) => notes.push(trouble.message.clone()),
-        (Ok(_), Some(condition)) => notes.push(condition.message.clone()),
-        (Ok(Times { overdue: Some(due), .. }), None) if matches!(state, State::Scheduled | State::Failed) => {
-            notes.push(format!(
-                "a run is due since {due} and has not started; check that `prewarm controller` is running"
-            ));
-        }
-        _ => {}
-    }
-    notes.extend(trouble(cron, LAST_RUN_SUCCEEDED).map(|condition| condition.message.clone()));
-    if state == State::New {
-        notes.push(
-            "no controller has looked at the cron job yet; check that `prewarm controller` is running"
-                .to_owned(),
-        );
-    }
-    notes
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -183,7 +158,8 @@ mod tests {
             "status": status,
         });
         let now = "2026-11-17T10:10:00Z".parse().unwrap();
-        Summary::of(&serde_json::from_value(cron).unwrap(), now).notes
+        let summary = Summary::of(&serde_json::from_value(cron).unwrap(), now);
+        summary.notes.iter().map(Note::to_string).collect()
     }
 
     #[test]

@@ -7,6 +7,7 @@ use prewarm_plan::cluster::image_pull_job::Hold;
 use prewarm_plan::cluster::image_pull_job::explain::{Wait, Why};
 use serde::Serialize;
 
+use crate::jobs::FORGOTTEN;
 use crate::show::{Tone, ago, bytes, counted};
 
 /// A node in one word.
@@ -124,8 +125,7 @@ fn reported(has_started: bool, told: Option<&ImageTagStatus>, now: Timestamp) ->
 
 fn failed(told: Option<&ImageTagStatus>) -> String {
     let message = told.and_then(|told| told.message.clone());
-    let message =
-        message.unwrap_or_else(|| "the reason is no longer told; look at the events of the job".to_owned());
+    let message = message.unwrap_or_else(|| FORGOTTEN.to_owned());
     match told.and_then(|told| told.failure_class) {
         Some(class) => format!("{class:?}: {message}"),
         None => message,

@@ -50,7 +50,7 @@ impl Group {
 }
 
 /// What is said of a node whose NodeImage does not tell any more.
-const FORGOTTEN: &str = "the reason is no longer told; look at the events of the job";
+pub const FORGOTTEN: &str = "the reason is no longer told; look at the events of the job";
 
 /// The nodes that failed for a job, by name.
 pub fn failures<'a>(job: &ImagePullJob, images: impl IntoIterator<Item = &'a NodeImage>) -> Vec<Failure> {

@@ -1,6 +1,6 @@
 //! Cron jobs as rows, and what is said below them.
 
-use crate::crons::Summary;
+use crate::crons::{Note, Summary};
 use crate::show::{Cell, Column, Look, names, table};
 
 /// So many names of runs are shown; JSON and YAML have all.
@@ -47,7 +47,7 @@ fn cells(cron: &Summary) -> Vec<Cell> {
 
 /// What is said about one below the table; if it was named, also which runs go on and why others did not happen.
 pub fn remarks(cron: &Summary, is_detailed: bool) -> String {
-    let mut remarks = cron.notes.clone();
+    let mut remarks: Vec<String> = cron.notes.iter().map(Note::to_string).collect();
     if is_detailed {
         if !cron.active.is_empty() {
             remarks.push(format!("going on: {}", names(&cron.active, MOST_NAMES)));

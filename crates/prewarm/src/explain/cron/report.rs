@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::run::Run;
 use crate::answer::Exit;
-use crate::crons::{Ending, Summary};
+use crate::crons::{Ending, Note, Summary};
 use crate::show::{self, Cell, Column, Look, counted, table};
 
 /// So many runs are shown, the latest first; JSON and YAML have all.
@@ -62,8 +62,9 @@ impl Item {
         lines.extend(summary.last_result.as_ref().map(|ending| ("Last result", ended(ending))));
         lines.extend(summary.last_failed_image.clone().map(|image| ("Failed image", image)));
         lines.extend(summary.skips().into_iter().map(|skip| ("Skipped", skip)));
-        let notes = summary.notes.iter().filter(|note| !self.is_told(note));
-        lines.extend(notes.map(|note| ("Note", note.clone())));
+        // "Last result" says already how the last run failed.
+        let notes = summary.notes.iter().filter(|note| !matches!(note, Note::LastRunFailed(_)));
+        lines.extend(notes.map(|note| ("Note", note.to_string())));
         lines
     }
 
@@ -81,11 +82,6 @@ impl Item {
             (Some(last), Some(since)) => format!("{last}, {since}"),
             _ => "never".to_owned(),
         }
-    }
-
-    /// Whether a line tells this already.
-    fn is_told(&self, note: &str) -> bool {
-        self.summary.last_result.as_ref().is_some_and(|ending| ending.message == *note)
     }
 }
 
