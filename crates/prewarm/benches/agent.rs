@@ -21,11 +21,11 @@ const SINGLE: usize = 210;
 /// How many tiny images one spec asks for.
 const BATCH: usize = 50;
 /// How many such specs are compared with pulls by hand. Each pair takes a second and a half, in which a garbage
-/// collection or another program weighs much, so it takes many for a steady median.
+/// collection or another program matters much, so a steady median needs many.
 const BATCHES: usize = 51;
 /// How many pulls run at once.
 const PARALLEL: usize = 2;
-/// How long the agent is watched doing nothing.
+/// How long the idle agent is measured.
 const IDLE: Duration = Duration::from_mins(10);
 
 /// A part of the benchmark. All run in this order, unless some are named.
@@ -127,7 +127,7 @@ async fn start(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Each image alone, from writing the spec to seeing the accepted status.
+/// Each image alone, from writing the spec to the accepted status.
 async fn single(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
     let mut times = Vec::new();
     for image in node.take(SINGLE) {
@@ -152,7 +152,7 @@ async fn batches(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
         let mut by_hand = 0.0;
         for turn in 0..2 {
             if (turn == 0) == (round % 2 == 0) {
-                // From the moment the spec is there, as the pulls by hand begin without asking anybody.
+                // It counts from the accepted spec, because the pulls by hand need no request to the API either.
                 node.ask(&ours).await?;
                 let start = Instant::now();
                 let seen = node.succeeded(BATCH).await?;
@@ -190,7 +190,7 @@ async fn large(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
     for round in 0..PAIRS {
         let (mut agent, mut by_hand) = (0.0, 0.0);
         for turn in 0..2 {
-            // The spec lets go of it first, or the agent would see a loss and bring it back.
+            // The spec drops it first, or the agent would notice the loss and pull it again.
             node.ask(&[]).await?;
             node.succeeded(0).await?;
             node.remove(&reference).await?;

@@ -1,5 +1,5 @@
-//! How fast a BroadcastJob makes its pods: one on each of a thousand nodes of a real API server, against the floor, which
-//! is the same requests sent once more by a client that does nothing but send.
+//! How fast a BroadcastJob makes its pods, one on each of a thousand nodes of a real API server, compared with the
+//! floor: the same requests sent again by a client that does nothing else.
 
 #[path = "controller/agents.rs"]
 mod agents;
@@ -33,11 +33,11 @@ use record::Write;
 const NODES: usize = 1000;
 /// How many pairs of a run and its floor are compared.
 const PAIRS: usize = 3;
-/// As many requests as the controller sends at once.
+/// The number of requests that the controller sends at once.
 const CONNECTIONS: usize = 32;
-/// What takes longer has failed.
+/// The time limit.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// How long the cluster is left alone before a run, and after it to see whether somebody writes.
+/// How long the cluster is left alone before a run, and after it to count further writes.
 const QUIET: Duration = Duration::from_secs(3);
 const INTERVAL: Duration = Duration::from_millis(2);
 
@@ -69,7 +69,7 @@ async fn measure() -> anyhow::Result<ExitCode> {
         tokio::time::sleep(QUIET).await;
         let job = job(&format!("sweep-{pair}"));
         let (seconds, made) = make_pods(&cluster, &job).await?;
-        // What still has to be said of it is said within a second or two.
+        // The remaining status writes come within a second or two.
         tokio::time::sleep(QUIET).await;
         writes = writes.max(made.len() + cluster.recorder.take().len());
         tokio::time::sleep(QUIET).await;
@@ -92,7 +92,7 @@ async fn measure() -> anyhow::Result<ExitCode> {
     Ok(figures.close())
 }
 
-/// From making the job to the answer to the last of its pods. Returns the seconds, and what was written.
+/// From the creation of the job to the answer for its last pod. Returns the seconds, and what was written.
 async fn make_pods(cluster: &Cluster, job: &Value) -> anyhow::Result<(f64, Vec<Write>)> {
     cluster.recorder.take();
     let start = Instant::now();
@@ -104,7 +104,7 @@ async fn make_pods(cluster: &Cluster, job: &Value) -> anyhow::Result<(f64, Vec<W
     Ok((start.elapsed().as_secs_f64(), cluster.recorder.take()))
 }
 
-/// A job whose pods stay where they are: nobody runs them. New nodes carry a taint until a kubelet has spoken.
+/// A job whose pods do not run. New nodes have a taint until a kubelet reports.
 fn job(name: &str) -> Value {
     json!({
         "apiVersion": "apps.kruise.io/v1beta1", "kind": "BroadcastJob", "metadata": {"name": name},
@@ -138,7 +138,7 @@ async fn fresh(cluster: &Cluster, pair: usize, job: &Value) -> anyhow::Result<Fr
     Ok(Fresh { nodes: (NODE, NODE.to_owned()), namespace: (NAMESPACE, namespace), objects })
 }
 
-/// Nobody collects garbage here.
+/// There is no garbage collector here.
 async fn remove(cluster: &Cluster, namespace: &str, job: &Value) -> anyhow::Result<()> {
     let name = job["metadata"]["name"].as_str().unwrap_or_default();
     let jobs = Api::<BroadcastJob>::namespaced(cluster.client.clone(), namespace);

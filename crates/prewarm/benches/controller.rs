@@ -1,5 +1,5 @@
-//! How fast the controller is and what it costs, on the embedded API and on a real API server. Agents are simulated: they
-//! answer as the real ones do, all in one task.
+//! The speed and cost of the controller, on the embedded API and on a real API server. Agents are simulated in one
+//! task; they answer as the real ones do.
 
 #[path = "controller/agents.rs"]
 mod agents;
@@ -34,7 +34,7 @@ const MANY_NODES: usize = 1000;
 struct Scope {
     embedded: bool,
     real: bool,
-    /// The one part that is wanted; everything if there is none.
+    /// The part to measure; everything if there is none.
     part: Option<String>,
 }
 

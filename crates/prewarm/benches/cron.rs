@@ -1,6 +1,6 @@
-//! What happens when a thousand AdvancedCronJobs are due at the same moment, on the embedded API: how soon all runs are
-//! there, and how much is written for it. A third of them makes Jobs, a third BroadcastJobs, a third image lists; the runs
-//! stay as they are made, so that what is written belongs to their beginning.
+//! A thousand AdvancedCronJobs are due at the same moment, on the embedded API: how soon all runs exist, and how
+//! much is written for them. A third makes Jobs, a third BroadcastJobs, a third image lists. The runs do not
+//! progress, so that all writes belong to their creation.
 
 #[path = "controller/record.rs"]
 #[expect(dead_code, reason = "shared with the benchmark of the controller, which needs more of it")]
@@ -30,14 +30,14 @@ use tower::Layer as _;
 use record::{Recorder, Write};
 
 const CRONS: usize = 1000;
-/// So many of them are made at once.
+/// How many of them are created at once.
 const AT_ONCE: usize = 16;
-/// When the clocks of this benchmark begin, a while before the full hour at which all are due.
+/// The start of this benchmark's clocks, a while before the full hour at which all are due.
 const BEGINNING: &str = "2026-11-17T07:59:30Z";
 const DUE: &str = "2026-11-17T08:00:00Z";
-/// What takes longer has failed.
+/// The time limit.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// So long nobody may write before everything that belongs to the runs counts as written.
+/// The runs count as complete after this time without a write.
 const QUIET: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(5);
 /// The resources of runs.
@@ -118,7 +118,7 @@ fn cron(number: usize) -> Value {
     })
 }
 
-/// Waits until every cron job has made its run, and says how many seconds that took.
+/// Waits until every cron job has made its run, and returns how many seconds that took.
 async fn runs_made(recorder: &Recorder) -> anyhow::Result<f64> {
     let start = Instant::now();
     loop {
@@ -131,7 +131,7 @@ async fn runs_made(recorder: &Recorder) -> anyhow::Result<f64> {
     }
 }
 
-/// Waits until nobody writes any more.
+/// Waits until nothing is written any more.
 async fn rest(recorder: &Recorder) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut count = recorder.count();

@@ -1,4 +1,4 @@
-//! The demo as a person meets it: the shipped program in a real pseudo-terminal.
+//! The demo as a user sees it: the shipped program in a real pseudo-terminal.
 
 #[path = "demo/status.rs"]
 mod status;
@@ -17,9 +17,9 @@ use terminal::Terminal;
 
 /// Large enough for two hundred nodes.
 const SIZE: (u16, u16) = (200, 60);
-/// How often is looked.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_millis(10);
-/// Over how long frames are counted: the worst such time of a run is the figure.
+/// Frames are counted over this time; the worst such time of a run is the figure.
 const WINDOW: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn all(figures: &mut Figures) -> anyhow::Result<()> {
     status::measure(figures)
 }
 
-/// The story as it is played without any flag.
+/// The story without any flag.
 fn story(figures: &mut Figures) -> anyhow::Result<()> {
     let start = Instant::now();
     let terminal = Terminal::start(SIZE, &[], &[]);
@@ -74,7 +74,7 @@ fn large(figures: &mut Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The fewest frames in a second over any [`WINDOW`] that begins with a frame.
+/// The fewest frames per second in any [`WINDOW`] that begins with a frame.
 fn worst(frames: &[Instant]) -> f64 {
     let last = frames.last().copied();
     let windows = frames.iter().filter(|from| last.is_some_and(|last| **from + WINDOW <= last));

@@ -1,7 +1,8 @@
-//! What Prewarm is for, in seconds: how soon a pod is ready on a node that has its image, and on one that has not.
+//! The purpose of Prewarm in seconds: how soon a pod is ready on a node that has its image, and on one that does
+//! not.
 //!
-//! Beside it stands how soon the test bed is ready, since every test with pods pays for that. It takes about 5 GB of
-//! memory, in which the images of a bed lie.
+//! It also measures how soon the test bed is ready, because every test with pods pays for that. It takes about 5 GB
+//! of memory, which holds the images of a bed.
 
 #[path = "../tests/real_agent/cluster.rs"]
 #[expect(dead_code, reason = "shared with the tests of the agent, which need more of it")]
@@ -26,19 +27,19 @@ use prewarm_testkit::{Pod, Runtime, workload};
 use cluster::Cluster;
 use scene::{Scene, push};
 
-/// How many cold and warm starts are made. The quickest of each are compared: other work on the machine makes a start
-/// slower and never quicker, and it weighs more in a short one.
+/// How many cold and warm starts are made. The fastest of each are compared: other work on the machine only makes a
+/// start slower, and that matters more for a short one.
 const ROUNDS: usize = 3;
 
 /// The size of the images.
 const IMAGE: usize = 200_000_000;
 
-/// What a warm start may take of a cold one. The cable of a bed is faster than any real one, so here a cold start is as
-/// quick as it can be: little more than unpacking. Half of that leaves no doubt that the image was not fetched, and what
-/// is left is what kubelet and the runtime need for any pod.
+/// The share of a cold start that a warm start may take. The link of a bed is faster than any real one, so a cold
+/// start is as fast as it can be here: little more than unpacking. Half of that proves that the image was not
+/// fetched; the rest is what kubelet and runtime need for any pod.
 const SHARE: f64 = 0.5;
 
-/// Names of this host lead to the registry without the proxy that counts, which would slow a cold start down.
+/// Names of this host lead to the registry without the counting proxy, which would slow a cold start down.
 const DIRECT: &str = "direct.example";
 
 fn main() -> ExitCode {
@@ -75,7 +76,7 @@ async fn measure() -> anyhow::Result<ExitCode> {
     Ok(figures.close())
 }
 
-/// The first pod on each node, from an image that is small and not there.
+/// The first pod on each node, with a small image that is not present.
 async fn first_pods(bare: &prewarm_testkit::Cluster, figures: &mut Figures) -> anyhow::Result<()> {
     bare.registry.push("small", &["v1"], &workload::image("small")?.build()).await?;
     let namespace = bare.namespace().await?;

@@ -22,16 +22,16 @@ use tokio::runtime::Builder;
 use crate::answer::Answer;
 use crate::operation::{self, Operation, Parts};
 
-/// The most pulls that may run at once: beyond that, disks and registries suffer and nobody is served earlier.
+/// The most pulls that may run at once; more would strain disks and registries and finish no earlier.
 const MAX_PARALLEL: u64 = 64;
 
-/// Pull on this node what its NodeImage asks, and report
+/// Pull on this node what its NodeImage asks for, and report
 ///
 /// Runs on every node. It watches the NodeImage that has the node's name, pulls through the node's container runtime
 /// (CRI v1), and reports in the NodeImage's status.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-A private image that was pulled ahead can be run by any pod of that node, with or without credentials, unless the kubelet
+A private image that was pulled in advance can be used by any pod of that node, with or without credentials, unless the kubelet
 verifies them (imagePullCredentialsVerificationPolicy, Kubernetes 1.33 and newer).
 
 It ends with code 0 after SIGTERM or SIGINT, and with 2 if it could not start.")]
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, env = "PREWARM_MAX_PARALLEL_PULLS", value_name = "N", default_value_t = 2, help_heading = "Pulling",
           value_parser = clap::value_parser!(u64).range(1..=MAX_PARALLEL))]
     max_parallel_pulls: u64,
-    /// Room that has to stay free where the images lie, as a share or an amount, such as 20% or 10GiB
+    /// Space that has to stay free on the images' file system, as a share or an amount, such as 20% or 10GiB
     #[arg(
         long,
         env = "PREWARM_MIN_FREE",
@@ -65,7 +65,7 @@ pub struct Args {
         help_heading = "Pulling"
     )]
     min_free: MinFree,
-    /// How long running pulls may go on after SIGTERM
+    /// How long running pulls may continue after SIGTERM
     #[arg(long, env = "PREWARM_DRAIN", value_name = "TIME", default_value = "10s", help_heading = "Pulling",
           value_parser = operation::duration)]
     drain: Duration,
@@ -136,12 +136,12 @@ fn config(args: &Args) -> anyhow::Result<Config> {
     })
 }
 
-/// Takes `unix:///path` and plain paths.
+/// Accepts `unix:///path` and plain paths.
 fn endpoint(text: &str) -> anyhow::Result<Endpoint> {
     let path = text.strip_prefix("unix://").unwrap_or(text);
     if !path.starts_with('/') {
         return Err(anyhow!(
-            "--runtime-endpoint {text:?} is no unix socket; write it like unix:///run/containerd/containerd.sock"
+            "--runtime-endpoint {text:?} is not a unix socket; write it like unix:///run/containerd/containerd.sock"
         ));
     }
     Ok(Endpoint::unix(Path::new(path)))

@@ -1,20 +1,18 @@
-//! What a command has to say: text for both streams and an exit code. Commands make it, `main` prints it.
+//! What a command prints: text for both streams and an exit code. Commands return it, `main` prints it.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// The whole answer of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The result, for programs and people.
     pub stdout: String,
-    /// What is about the result: summaries and complaints.
+    /// Summaries and complaints about the result.
     pub stderr: String,
-    /// How it went.
     pub exit: Exit,
 }
 
-/// How a command went; part of the interface that scripts rely on.
+/// How a command ended; scripts rely on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Everything is fine.
@@ -53,7 +51,7 @@ impl Answer {
         Self { stdout: String::new(), stderr, exit: Exit::Findings }
     }
 
-    /// Prints both streams. A reader that has seen enough (`| head`) is no error.
+    /// Prints both streams. It is no error if the reader has seen enough (`| head`).
     pub fn print(&self) -> io::Result<Exit> {
         write_all(io::stdout().lock(), &self.stdout)?;
         write_all(io::stderr().lock(), &self.stderr)?;

@@ -1,4 +1,5 @@
-//! `prewarm check`: whether a cluster can take Prewarm, or whether what is installed works; line by line, with the next step.
+//! `prewarm check`: finds out, line by line, whether a cluster can take Prewarm or whether an installation works,
+//! and names the next step.
 
 mod facts;
 mod gather;
@@ -16,9 +17,9 @@ use crate::show::{Output, once};
 use judge::{Stage, judge};
 use report::Verdict;
 
-/// The pause between two looks of a check that waits.
+/// The pause between two rounds of a check that waits.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Nobody waits longer.
+/// At most an hour.
 const MAX_WAIT_SECONDS: i64 = 3600;
 
 /// Check whether a cluster is ready for Prewarm, or whether what is installed works
@@ -37,7 +38,7 @@ pub struct Args {
     /// Check what an installation needs, before there is one
     #[arg(long)]
     pre: bool,
-    /// Look again until nothing is wrong, for so many seconds at most
+    /// Check again until nothing is wrong, for at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0,
           value_parser = clap::value_parser!(u32).range(0..=MAX_WAIT_SECONDS))]
     wait: u32,
@@ -50,7 +51,7 @@ pub struct Args {
     reach: Reach,
 }
 
-/// Checks, again and again if that is wanted.
+/// Checks once, or with `--wait` until nothing is wrong.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let cluster = args.reach.cluster().await?;
     let stage = if args.pre { Stage::Before } else { Stage::After };

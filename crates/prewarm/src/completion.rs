@@ -1,4 +1,4 @@
-//! `prewarm completion`: what a shell needs to complete our command line.
+//! `prewarm completion`: a script with which a shell completes our command line.
 
 use anyhow::Context as _;
 use clap_complete::Shell;
@@ -18,7 +18,6 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Prints them.
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::command_line(), "prewarm", &mut script);

@@ -16,22 +16,22 @@ use tokio::runtime::Builder;
 use crate::answer::Answer;
 use crate::operation::{Operation, Parts};
 
-/// The most NodeImages that may be written at once: beyond that, an API server only makes them wait.
+/// The most NodeImages that may be written at once; with more, the API server only lets them wait.
 const MAX_CONCURRENT_WRITES: u64 = 256;
-/// The most requests a second, and at once.
+/// The most writes per second, and the largest burst.
 const MAX_REQUESTS: i64 = 100_000;
-/// No result is kept longer: 31 days.
+/// Results are kept for at most 31 days.
 const MAX_TTL_SECONDS: i64 = 2_678_400;
 
-/// Grant jobs to nodes, and roll up what the nodes report
+/// Grant jobs to nodes and sum up what the nodes report
 ///
-/// Runs as a Deployment. It watches nodes, NodeImages and pull jobs, writes what each node has to pull into its
-/// NodeImage, and writes into each job's status how far it is. Of several processes one works at a time.
+/// Runs as a Deployment. It watches nodes, NodeImages and pull jobs, writes into each NodeImage what the node has
+/// to pull, and writes the progress of each job into its status. Of several processes, one works at a time.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 It ends with code 0 after SIGTERM or SIGINT, with 1 if it lost its lease, and with 2 if it could not start.")]
 pub struct Args {
-    /// Whether to work only while holding the lease; needed with more than one process
+    /// Work only while holding the lease; required with more than one process
     #[arg(long, env = "PREWARM_LEADER_ELECT", value_name = "BOOL", default_value_t = true, action = ArgAction::Set,
           help_heading = "Leader election")]
     leader_elect: bool,
@@ -57,15 +57,15 @@ pub struct Args {
     #[arg(long, env = "POD_NAME", value_name = "NAME", default_value = CONTROLLER.name, help_heading = "Leader election")]
     process_name: String,
 
-    /// Seconds by which results in a NodeImage outlive an Always job, at least
+    /// Seconds for which results in a NodeImage outlive an Always job, at least
     #[arg(long, env = "PREWARM_DEFAULT_TTLSECONDS_FOR_ALWAYS_NODEIMAGE", value_name = "SECONDS", default_value_t = 300,
           help_heading = "Jobs", value_parser = clap::value_parser!(i32).range(0..=MAX_TTL_SECONDS))]
     default_ttlseconds_for_always_nodeimage: i32,
-    /// The namespace into which Secrets that jobs name are copied, for the agents
+    /// The namespace to which Secrets named by jobs are copied for the agents
     #[arg(long, env = "KRUISE_DAEMON_CONFIG_NS", value_name = "NAMESPACE", default_value = DEFAULT_CONFIG_NAMESPACE,
           help_heading = "Jobs")]
     config_namespace: String,
-    /// The labels of the nodes that agents run on, as the selector of their DaemonSet has them; others count for no job
+    /// The labels of the nodes that agents run on, as in the selector of their DaemonSet; no job counts other nodes
     #[arg(long, env = "PREWARM_AGENT_NODE_SELECTOR", value_name = "KEY=VALUE,…", default_value = "",
           help_heading = "Jobs", value_parser = Requirements::parse)]
     agent_node_selector: Requirements,
@@ -75,11 +75,11 @@ pub struct Args {
           require_equals = true)]
     assign_bcj_pods_by_scheduler: bool,
 
-    /// How many writes a second are sent in the long run
+    /// How many writes are sent per second in the long run
     #[arg(long, env = "PREWARM_KUBE_API_QPS", value_name = "N", default_value_t = Config::default().requests_per_second,
           help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=MAX_REQUESTS))]
     kube_api_qps: u32,
-    /// How many writes are sent at once after a rest
+    /// How many writes may be sent at once after a pause
     #[arg(long, env = "PREWARM_KUBE_API_BURST", value_name = "N", default_value_t = Config::default().burst,
           help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=MAX_REQUESTS))]
     kube_api_burst: u32,

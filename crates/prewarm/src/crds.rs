@@ -20,7 +20,7 @@ pub struct Args {
     kinds: Vec<String>,
 }
 
-/// Prints all definitions, or those that were named in the order in which all are printed.
+/// Prints all definitions, or the named ones in the usual order.
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
     for kind in &args.kinds {
         if !crd::all().iter().any(|definition| is_named(definition, kind)) {
@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
     Ok(Answer::done(stdout))
 }
 
-/// Whether kubectl would take the word for this kind: any of its names, in any case.
+/// Whether kubectl would accept the word for this kind: any of its names, in upper or lower case.
 fn is_named(definition: &CustomResourceDefinition, word: &str) -> bool {
     let CustomResourceDefinitionNames { kind, plural, singular, short_names, .. } = &definition.spec.names;
     let full_name = definition.metadata.name.as_deref();

@@ -1,4 +1,4 @@
-//! Cron jobs as commands see them: the object, and what follows from it and the time of day.
+//! Cron jobs for the commands: the objects, and what follows from them at a given time.
 
 mod note;
 mod state;
@@ -19,11 +19,10 @@ pub use note::Note;
 pub use state::State;
 pub use summary::{Ending, Summary};
 
-/// The cron jobs of a namespace, or of all.
+/// The cron jobs of one namespace, or of all namespaces.
 pub enum Crons {
-    /// They can be read.
     There(Feed<AdvancedCronJob>),
-    /// They cannot, for this reason: people who may see jobs may not see everything, and a definition may be missing.
+    /// They cannot be read, for this reason: the user may lack the right, or the definition may be missing.
     Hidden(String),
 }
 
@@ -34,7 +33,7 @@ impl Crons {
         Ok(feed.map_or_else(Self::Hidden, Self::There))
     }
 
-    /// All of them, by namespace and name.
+    /// All cron jobs, by namespace and name.
     pub fn all(&self) -> Vec<Arc<AdvancedCronJob>> {
         match self {
             Self::There(feed) => feed.objects(),
@@ -42,14 +41,13 @@ impl Crons {
         }
     }
 
-    /// Those of this name.
     pub fn named(&self, name: &JobName) -> Vec<Arc<AdvancedCronJob>> {
         let mut all = self.all();
         all.retain(|cron| name.means(ADVANCED_CRON_JOB, &cron.name_any()));
         all
     }
 
-    /// What is said of cron jobs that cannot be read.
+    /// The line about cron jobs that cannot be read.
     pub fn remark(&self) -> String {
         match self {
             Self::There(_) => String::new(),
@@ -57,26 +55,26 @@ impl Crons {
         }
     }
 
-    /// The error for a name that nobody has.
+    /// The error for a name that no job has.
     pub fn nobody(&self, name: &JobName) -> anyhow::Error {
         match self {
             Self::There(_) => {
                 anyhow::anyhow!("there is no pull job and no cron job {name}; `prewarm status -A` lists all")
             }
             Self::Hidden(why) => {
-                anyhow::anyhow!("there is no pull job {name}, and cron jobs cannot be looked at: {why}")
+                anyhow::anyhow!("there is no pull job {name}, and cron jobs cannot be read: {why}")
             }
         }
     }
 }
 
-/// What a cron job tells about itself under this type.
+/// The condition of this type.
 pub fn condition<'a>(cron: &'a AdvancedCronJob, type_: &str) -> Option<&'a Condition> {
     let conditions = cron.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// The same, if it is not as it should be.
+/// The condition of this type, if its status is False.
 pub fn trouble<'a>(cron: &'a AdvancedCronJob, type_: &str) -> Option<&'a Condition> {
     condition(cron, type_).filter(|condition| condition.status == "False")
 }

@@ -1,4 +1,4 @@
-//! `prewarm demo`: a cluster in one process, and a short story on it.
+//! `prewarm demo`: a cluster in one process, and a short story that is played on it.
 
 mod lines;
 mod screen;
@@ -19,9 +19,9 @@ use crate::answer::{Answer, Exit};
 use crate::operation::stop_signal;
 use lines::About;
 
-/// More threads for files than this are of no use, and each costs memory.
+/// The most threads that read and write files; more would only cost memory.
 const FILE_THREADS: usize = 8;
-/// What is left after this long is dropped.
+/// How long tasks may take to end after the cluster has stopped.
 const LAST_MOMENT: Duration = Duration::from_millis(100);
 
 /// Show a whole cluster at work in one process: no network, no root, nothing left behind
@@ -30,10 +30,10 @@ pub struct Args {
     /// How many nodes there are, in three zones
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: u16,
-    /// Bytes a second that a node downloads; each node has from 60 % to 140 % of it, by the seed
+    /// Bytes per second that a node downloads; the seed gives each node 60 % to 140 % of it
     #[arg(long, value_name = "RATE", default_value = "16MB", value_parser = rate)]
     link: u64,
-    /// Bytes a second that the registry sends to all nodes together
+    /// Bytes per second that the registry sends to all nodes together
     #[arg(long, value_name = "RATE", default_value = "100MB", value_parser = rate)]
     uplink: u64,
     /// Play only this scene: everywhere, list, join, full-disk, wrong-tag, private or schedule
@@ -42,20 +42,19 @@ pub struct Args {
     /// Keep the cluster after the story, until Ctrl-C
     #[arg(long)]
     forever: bool,
-    /// How many times as fast as usual
+    /// How many times faster than usual
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: f64,
-    /// Repeats the images, speeds and faults of a run
+    /// The seed of the images, speeds and faults; the same number repeats them
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Print plain lines also on a terminal, and end with 0 only if every scene ended as told
+    /// Print plain lines even on a terminal, and exit with 0 only if every scene ended as it should
     #[arg(long)]
     ci: bool,
 }
 
-/// Plays the story.
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
-    // Each download of each node is a file and a connection with both its ends; with fewer files it is only slower.
+    // Each download of a node needs a file and both ends of a connection; with fewer files it is only slower.
     let _ = allow_many_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -63,22 +62,21 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
         .build()
         .context("starting up")?;
     let entered = runtime.enter();
-    // Before anything is made: a signal that comes early must not leave it behind.
+    // This comes before the directory is made: an early signal must not leave it behind.
     let stopped = stop_signal()?;
     let directory =
         tempfile::Builder::new().prefix("prewarm-demo-").tempdir().context("making a directory")?;
     drop(entered);
     let answer = runtime.block_on(show(args, directory.path(), stopped));
-    // The directory goes last: somebody who is still writing would bring a part of it back.
+    // The directory is removed last: a task that is still writing would create a part of it again.
     runtime.shutdown_timeout(LAST_MOMENT);
     answer
 }
 
-/// How a demo ends.
 enum Ending {
-    /// The story came to its end, or to one that it should not have.
+    /// The story ended, as it should or with this trouble.
     Told(Result<(), Trouble>),
-    /// Somebody has seen enough.
+    /// The user has stopped it.
     Stopped,
 }
 
@@ -101,7 +99,7 @@ async fn show(args: &Args, directory: &Path, stopped: impl Future<Output = ()>) 
     Ok(answer(ending?, args.forever))
 }
 
-/// Plays, and shows it as it suits whoever looks.
+/// Plays the story on a full screen if the terminal allows it, otherwise in lines.
 async fn follow(
     args: &Args,
     cluster: &mut Cluster,
@@ -111,7 +109,7 @@ async fn follow(
     let windows = screen::Windows { client: cluster.client.clone(), seats: cluster.seats() };
     let (sender, words) = mpsc::unbounded_channel();
     let told = tell(args, cluster, sender);
-    // A terminal that cannot be drawn on can still be written to.
+    // A terminal without a full screen can still take lines.
     let Some(terminal) = screen::Terminal::take_if_fitting(args.ci) else {
         return Ok(lines::follow(&about, told, words, stopped).await);
     };
@@ -140,7 +138,7 @@ fn answer(ending: Ending, stays: bool) -> Answer {
 
 fn rate(text: &str) -> Result<u64, String> {
     let bytes = amount::parse(text.trim_end_matches("/s")).filter(|bytes| *bytes > 0);
-    bytes.ok_or_else(|| "write bytes a second such as 16MB or 500KiB".to_owned())
+    bytes.ok_or_else(|| "write bytes per second, such as 16MB or 500KiB".to_owned())
 }
 
 fn speed(text: &str) -> Result<f64, String> {

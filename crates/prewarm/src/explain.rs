@@ -1,5 +1,5 @@
-//! `prewarm explain`: why each node of a job is where it is, decided by the controller's own code on what the API says; and
-//! why a cron job has run or not.
+//! `prewarm explain`: why each node of a job is in its state, decided by the controller's own code from what the
+//! API returns; and why a cron job has run or not.
 
 mod cron;
 mod gather;
@@ -15,9 +15,9 @@ use crate::reach::Scope;
 use gather::Source;
 use report::Report;
 
-/// Tell why nodes of a job are done, pulling, waiting or failing, or how a cron job runs
+/// Explain why nodes of a job are done, waiting or failing, or how a cron job runs
 ///
-/// A name that a pull job and a cron job share means the pull job; `advancedcronjob/NAME` means the cron job.
+/// If a pull job and a cron job share a name, the pull job is meant; `advancedcronjob/NAME` means the cron job.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -27,21 +27,20 @@ Examples:
   prewarm explain advancedcronjob/nightly
 
 Exit codes:
-  0  no node that is shown has failed; the cron job is well
+  0  no node shown has failed; the cron job is fine
   1  some node has failed; the last run of the cron job failed, or none can start
   2  wrong usage, or the cluster could not be asked")]
 pub struct Args {
     /// The job, such as `web`, `imagelistpulljob/base` or `advancedcronjob/nightly`
     #[arg(value_name = "JOB")]
     job: JobName,
-    /// Only these nodes, also those that the job does not select
+    /// Only these nodes, even if the job does not select them
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
     #[command(flatten)]
     query: Query<Scope>,
 }
 
-/// Explains a job.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let mut inquiry = args.query.begin().await?;
     let namespace = args.query.scope.of(inquiry.cluster()).map(str::to_owned);

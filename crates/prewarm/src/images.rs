@@ -1,4 +1,4 @@
-//! `prewarm images`: on how many nodes each image is, and where it is missing.
+//! `prewarm images`: how many nodes have each image, and where it is missing.
 
 mod report;
 
@@ -10,7 +10,7 @@ use crate::query::Query;
 use crate::reach::{Feed, Narrow};
 use report::Report;
 
-/// Show images: on how many nodes each is, and where it is missing
+/// Show images: how many nodes have each one, and where it is missing
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,7 @@ Exit codes:
   1  an image that was named is missing on some node
   2  wrong usage, no such image, or the cluster could not be asked")]
 pub struct Args {
-    /// Images, with or without tag; all that nodes are asked to have if none is named
+    /// Images, with or without a tag; without any, all images that nodes are asked to have
     #[arg(value_name = "IMAGE")]
     images: Vec<String>,
     /// Only nodes with these labels, such as `pool=gpu`
@@ -33,7 +33,6 @@ pub struct Args {
     query: Query,
 }
 
-/// Shows the images.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let mut inquiry = args.query.begin().await?;
     let narrow = Narrow { labels: args.selector.clone(), fields: None };

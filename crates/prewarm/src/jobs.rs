@@ -1,4 +1,4 @@
-//! Pull jobs of both kinds, as commands see them: a job, or a list with the jobs that it has made.
+//! Pull jobs of both kinds for the commands: a job for one image, or a list with the jobs that it has made.
 
 mod failure;
 mod name;
@@ -19,7 +19,7 @@ pub use failure::{FORGOTTEN, Failure, Group, failures, grouped, status_of};
 pub use name::JobName;
 pub use state::State;
 
-/// The pull jobs of a namespace, or of all.
+/// The pull jobs of one namespace, or of all namespaces.
 pub struct Jobs {
     ones: Feed<ImagePullJob>,
     lists: Feed<ImageListPullJob>,
@@ -28,9 +28,8 @@ pub struct Jobs {
 /// A job as a user made it.
 #[derive(Clone)]
 pub enum Job {
-    /// For one image.
     One(Arc<ImagePullJob>),
-    /// For several images, with the jobs that it has made.
+    /// A list of images, with the jobs that it has made.
     List(Arc<ImageListPullJob>, Vec<Arc<ImagePullJob>>),
 }
 
@@ -42,7 +41,7 @@ impl Jobs {
         Ok(Self { ones, lists })
     }
 
-    /// All jobs that users have made, by namespace and name; those that lists have made are with their lists.
+    /// All jobs made by users, by namespace and name. The jobs made by a list are with their list.
     pub fn all(&self) -> Vec<Job> {
         let ones = self.ones.objects();
         let lists = self.lists.objects().into_iter().map(|list| {
@@ -58,7 +57,7 @@ impl Jobs {
         jobs
     }
 
-    /// The jobs of this name, also those that lists have made.
+    /// The jobs of this name, including those made by lists.
     pub fn named(&self, name: &JobName) -> Vec<Job> {
         let (mut all, ones) = (self.all(), self.ones.objects());
         all.extend(ones.into_iter().filter(|one| list_uid(one).is_some()).map(Job::One));
@@ -68,7 +67,6 @@ impl Jobs {
 }
 
 impl Job {
-    /// Its metadata.
     pub fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::One(one) => &one.metadata,
@@ -76,7 +74,6 @@ impl Job {
         }
     }
 
-    /// Its kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::One(_) => IMAGE_PULL_JOB,
@@ -84,17 +81,15 @@ impl Job {
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         self.metadata().name.as_deref().unwrap_or_default()
     }
 
-    /// Its namespace.
     pub fn namespace(&self) -> &str {
         self.metadata().namespace.as_deref().unwrap_or_default()
     }
 
-    /// The jobs that pull: itself, or those that it has made.
+    /// The jobs that pull: this one, or those that the list has made.
     pub fn parts(&self) -> &[Arc<ImagePullJob>] {
         match self {
             Self::One(one) => std::slice::from_ref(one),
@@ -102,7 +97,6 @@ impl Job {
         }
     }
 
-    /// The images that it puts on nodes.
     pub fn images(&self) -> Vec<&str> {
         match self {
             Self::One(one) => vec![&one.spec.image],
@@ -110,7 +104,6 @@ impl Job {
         }
     }
 
-    /// When it was over.
     pub fn ended_at(&self) -> Option<Timestamp> {
         let end = match self {
             Self::One(one) => one.status.as_ref()?.completion_time.as_ref(),
@@ -119,7 +112,7 @@ impl Job {
         end.map(|Time(end)| *end)
     }
 
-    /// The counts of all its parts together.
+    /// The sums over all parts.
     pub fn status(&self) -> ImagePullJobStatus {
         let mut sum = ImagePullJobStatus::default();
         for status in self.parts().iter().filter_map(|part| part.status.as_ref()) {
@@ -136,12 +129,12 @@ impl Job {
     }
 }
 
-/// Reads `-l`.
+/// Parses the value of `-l`.
 pub fn labels(text: &str) -> anyhow::Result<Vec<Requirement>> {
     text::parse(text).map_err(|error| anyhow::anyhow!("--selector {text:?}: {error}"))
 }
 
-/// Whether the labels of an object are as asked.
+/// Whether the labels of an object meet all requirements.
 pub fn has_labels(metadata: &ObjectMeta, requirements: &[Requirement]) -> bool {
     let labels = metadata.labels.clone().unwrap_or_default();
     requirements.iter().all(|requirement| requirement.holds(&labels))

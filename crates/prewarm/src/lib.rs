@@ -1,6 +1,7 @@
-//! The `prewarm` program: one module per command, each of which makes an [`answer::Answer`] and prints nothing.
+//! The `prewarm` program: one module per command. A command returns an [`answer::Answer`] and prints nothing.
 //!
-//! It is a library too, so that fuzzing and generated documentation can reach it; nothing else depends on it.
+//! It is a library as well, so that fuzz targets and generated documentation can use it; nothing else depends on
+//! it.
 
 pub mod agent;
 pub mod answer;
@@ -66,7 +67,7 @@ enum Command {
     Version,
 }
 
-/// Carries a command out. An error means that it could not do its work.
+/// Runs a command. An error means that it could not do its work.
 pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Agent(args) => agent::run(args),
@@ -88,12 +89,12 @@ pub fn run(cli: &Cli) -> anyhow::Result<Answer> {
     }
 }
 
-/// Runs a command that asks a cluster. One thread is enough for it.
+/// Runs a command that asks a cluster, on a single thread.
 fn wait_for(command: impl Future<Output = anyhow::Result<Answer>>) -> anyhow::Result<Answer> {
     operation::block_on(&mut Builder::new_current_thread(), command)
 }
 
-/// The command line as it is called: as a plugin of kubectl, its help says so.
+/// The command line. If it is called as a plugin of kubectl, its help says so.
 pub fn command_line() -> clap::Command {
     let program = std::env::args_os().next().map(std::path::PathBuf::from);
     let is_plugin =

@@ -55,7 +55,7 @@ enum Output {
     Json,
 }
 
-/// Checks everything that was named.
+/// Checks every file that was named.
 pub fn run(args: &Args) -> Answer {
     let named: Vec<PathBuf> = args.paths.iter().chain(&args.filename).cloned().collect();
     let Listing { sources, mut unreadable } = sources::list(&named);

@@ -1,4 +1,4 @@
-//! `prewarm nodes`: what each node is asked to have, has, pulls and could not pull.
+//! `prewarm nodes`: which images each node is asked to have, has, pulls and could not pull.
 
 mod detail;
 mod report;
@@ -16,7 +16,7 @@ use report::Report;
 
 /// Show nodes: images wanted, present, pulling and failed, bytes, free disk, last report
 ///
-/// With one or more names it shows each image of those nodes.
+/// With one or more names, it shows each image of those nodes.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -38,11 +38,10 @@ pub struct Args {
     query: Query,
 }
 
-/// Shows the nodes.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let mut inquiry = args.query.begin().await?;
     let fields = match args.nodes.as_slice() {
-        // One node needs no list of all.
+        // For one node there is no need to list all.
         [one] => Some(format!("metadata.name={one}")),
         _ => None,
     };
@@ -51,7 +50,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     inquiry.answer(|now| page(args, &feed, now)).await
 }
 
-/// Either table.
+/// One of the two tables.
 #[derive(serde::Serialize)]
 #[serde(untagged)]
 enum Page {

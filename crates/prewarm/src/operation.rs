@@ -1,5 +1,4 @@
-//! What the long-running commands have in common: the flags of their operation, the client, the stop signal, and the
-//! answers to probes.
+//! What the long-running commands share: their flags, the client, the stop signal, and the answers to probes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -59,8 +58,8 @@ impl<const PORT: u16> Operation<PORT> {
         block_on(runtime, command)
     }
 
-    /// Answers probes and scrapes, and carries the loop out until it ends: after a signal, or with an error. An error ends the
-    /// process at once, otherwise the last events are written first.
+    /// Answers probes and scrapes, and runs the loop until it ends after a signal or with an error. An error ends the
+    /// process at once; otherwise the last events are written first.
     pub async fn serve<E, L>(
         &self,
         parts: Parts<impl Future<Output = ()> + Send + 'static>,
@@ -88,7 +87,7 @@ impl<const PORT: u16> Operation<PORT> {
         Ok(())
     }
 
-    /// A client of the cluster that the flags or the surroundings name.
+    /// A client of the cluster that the flags or the environment name.
     pub async fn client(&self) -> anyhow::Result<Client> {
         let (config, _) = self.reach.config().await?;
         Client::try_from(config).context("building the client of the cluster")
@@ -118,9 +117,9 @@ pub fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Reads a time, such as `10s`.
+/// Parses a duration such as `10s`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed: jiff::SignedDuration =
-        text.parse().map_err(|_| format!("{text:?} is no time; write it like 10s or 500ms"))?;
-    Duration::try_from(parsed).map_err(|_| "a time cannot be negative".to_owned())
+        text.parse().map_err(|_| format!("{text:?} is not a duration; write it like 10s or 500ms"))?;
+    Duration::try_from(parsed).map_err(|_| "a duration cannot be negative".to_owned())
 }

@@ -1,5 +1,5 @@
-//! `prewarm pull`: makes a job for one image or a list, and waits for it if asked to; or a cron job that makes such a job
-//! again and again.
+//! `prewarm pull`: makes a job for one image or for a list and waits for it on request; with a schedule, it makes a
+//! cron job instead.
 
 mod every;
 mod manifest;
@@ -25,8 +25,9 @@ use crate::show::{Format, Output, json, yaml};
 
 /// Put images on nodes
 ///
-/// One image makes an ImagePullJob, several make an ImageListPullJob. Without --node, --selector or --pods it takes every
-/// node. With --every it makes an AdvancedCronJob, which pulls them as a list whenever its schedule is due.
+/// One image makes an ImagePullJob, several make an ImageListPullJob. Without --node, --selector or --pods, every
+/// node is selected. With --every it makes an AdvancedCronJob, which pulls the images as a list whenever its
+/// schedule is due.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -39,19 +40,19 @@ Examples:
 Exit codes:
   0  the job was made; with --wait, every node has every image
   1  with --wait: some node does not have an image, or the time was up
-  2  wrong usage, or the cluster did not take the job")]
+  2  wrong usage, or the cluster refused the job")]
 pub struct Args {
-    /// What to pull
+    /// The images to pull
     #[arg(value_name = "IMAGE", required = true)]
     pub images: Vec<String>,
-    /// On this node; may be given more than once
+    /// A node to pull on; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Nodes",
           conflicts_with_all = ["selector", "pods"])]
     pub node: Vec<String>,
-    /// On nodes with these labels, such as `pool=big,zone in (a, b)`
+    /// Pull on nodes with these labels, such as `pool=big,zone in (a, b)`
     #[arg(short = 'l', long, value_name = "LABELS", help_heading = "Nodes", conflicts_with = "pods")]
     pub selector: Option<String>,
-    /// On nodes where pods of the namespace with these labels run
+    /// Pull on nodes that run pods of the namespace with these labels
     #[arg(long, value_name = "LABELS", help_heading = "Nodes")]
     pub pods: Option<String>,
     /// How many nodes pull at once
@@ -60,19 +61,19 @@ pub struct Args {
     /// A Secret of the namespace with credentials; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub secret: Vec<String>,
-    /// Whether a present image is asked for again; if not given, as the cluster has it: if-not-present
+    /// Whether to ask the registry for an image that is present; the cluster's default is if-not-present
     #[arg(long, value_enum, value_name = "POLICY")]
     pub policy: Option<Policy>,
-    /// The job's name; otherwise one is made from the image
+    /// The job's name; by default it is made from the image
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Pull them again and again, on this schedule: such as '0 2 * * *' or '@every 90m'; `prewarm schedule` shows its times
+    /// Pull again and again on this schedule, such as '0 2 * * *' or '@every 90m'; `prewarm schedule` shows its times
     #[arg(long, value_name = "LINE", help_heading = "Schedule", allow_hyphen_values = true)]
     pub every: Option<String>,
-    /// The time zone of the schedule by its IANA name, such as Europe/Berlin; otherwise UTC
+    /// The time zone of the schedule by its IANA name, such as Europe/Berlin; UTC by default
     #[arg(long, value_name = "ZONE", help_heading = "Schedule", requires = "every")]
     pub zone: Option<String>,
-    /// Wait until every node has ended, and show how far they are
+    /// Wait until every node has finished, and show the progress
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
     /// How long to wait at most, such as 10m
@@ -89,12 +90,11 @@ pub struct Args {
     reach: Reach,
 }
 
-/// When to ask a registry.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Policy {
-    /// Ask the registry even if the image is there
+    /// Ask the registry even if the image is present
     Always,
-    /// Leave an image alone that is there
+    /// Do nothing if the image is present
     IfNotPresent,
 }
 
@@ -103,7 +103,6 @@ fn parallelism(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| "write a number of nodes, such as 10; 0 pauses the job".to_owned())
 }
 
-/// Makes the job.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     anyhow::ensure!(
         !args.scope.all_namespaces,
@@ -175,7 +174,7 @@ fn resource(kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
-/// As kubectl names what it has made.
+/// The name under which kubectl reports what it has made.
 fn short_name(object: &DynamicObject) -> String {
     let kind = object.types.as_ref().map(|types| types.kind.to_lowercase()).unwrap_or_default();
     format!("{kind}.{}/{}", prewarm_api::kruise::GROUP, object.name_any())

@@ -1,4 +1,4 @@
-//! How commands reach the cluster: the flags that kubectl users know, a client, and sentences for what can go wrong.
+//! How commands reach the cluster: the flags that kubectl users know, a client, and a sentence for each error.
 
 mod feed;
 mod lease;
@@ -17,26 +17,26 @@ pub use lease::{SeenLease, look_twice};
 use trouble::cause;
 pub use trouble::{Request, sentence};
 
-/// Whoever types a command does not wait longer for a server that does not answer at all.
+/// How long to wait for a server that does not answer at all.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Which cluster is meant.
+/// The flags that choose a cluster.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(next_help_heading = "Cluster")]
 pub struct Reach {
-    /// The kubeconfig; otherwise KUBECONFIG, ~/.kube/config, or the pod's service account
+    /// The kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; otherwise its current one
+    /// The context of the kubeconfig; by default its current one
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 }
 
-/// Which namespace is meant.
+/// The flags that choose a namespace.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(next_help_heading = "Cluster")]
 pub struct Scope {
-    /// The namespace; otherwise that of the context
+    /// The namespace; by default that of the context
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     /// Look in all namespaces
@@ -44,19 +44,18 @@ pub struct Scope {
     pub all_namespaces: bool,
 }
 
-/// A cluster that can be asked.
+/// A cluster and its client.
 #[derive(Clone)]
 pub struct Cluster {
-    /// Its client.
     pub client: Client,
     /// The namespace of the context.
     pub namespace: String,
-    /// How it is named to people: its address and the context.
+    /// Its address and the context, for messages.
     pub name: String,
 }
 
 impl Reach {
-    /// Finds the cluster. Nothing is asked of it yet.
+    /// Finds the cluster and sends no request yet.
     pub async fn cluster(&self) -> anyhow::Result<Cluster> {
         let (mut config, context) = self.config().await?;
         config.connect_timeout = Some(CONNECT_WITHIN);
@@ -71,7 +70,7 @@ impl Reach {
         Ok(Cluster { client, namespace, name })
     }
 
-    /// The client's configuration, and the context that it comes from.
+    /// The client's configuration and the context that it comes from.
     pub async fn config(&self) -> anyhow::Result<(Config, Option<String>)> {
         let Some(file) = self.kubeconfig()? else {
             if let Some(context) = &self.context {
@@ -107,7 +106,7 @@ impl Reach {
         }
     }
 
-    /// Whether somebody has said which file it is.
+    /// Whether the user has named a file.
     fn is_named(&self) -> bool {
         self.kubeconfig.is_some() || std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty())
     }
@@ -119,12 +118,15 @@ impl Reach {
             Some(name) if names.contains(&name.as_str()) => Ok(name.clone()),
             Some(name) => bail!("{} has no context {name:?}; there are: {listed}", self.origin()),
             None => {
-                bail!("{} has no current context; choose one with --context, of: {listed}", self.origin())
+                bail!(
+                    "{} has no current context; choose one of these with --context: {listed}",
+                    self.origin()
+                )
             }
         }
     }
 
-    /// Where the kubeconfig comes from, for people.
+    /// Where the kubeconfig comes from, for messages.
     fn origin(&self) -> String {
         match (&self.kubeconfig, std::env::var("KUBECONFIG")) {
             (Some(path), _) => path.display().to_string(),
@@ -141,14 +143,14 @@ fn no_cluster() -> anyhow::Error {
 }
 
 impl Scope {
-    /// The namespace to look in; `None` for all.
+    /// The namespace to read; `None` means all.
     pub fn of<'a>(&'a self, cluster: &'a Cluster) -> Option<&'a str> {
         (!self.all_namespaces).then(|| self.namespace.as_deref().unwrap_or(&cluster.namespace))
     }
 }
 
 impl Cluster {
-    /// Objects of a kind in a namespace, or in all of them.
+    /// Objects of a kind in one namespace, or in all namespaces.
     pub fn api<K>(&self, namespace: Option<&str>) -> Api<K>
     where
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,

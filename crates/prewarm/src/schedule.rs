@@ -1,4 +1,4 @@
-//! `prewarm schedule`: when a schedule is due, or what is wrong with it. It needs no cluster.
+//! `prewarm schedule`: the next times of a schedule, or what is wrong with it. It needs no cluster.
 
 mod line;
 mod report;
@@ -12,16 +12,16 @@ use report::Report;
 
 pub use line::{Mistake, read};
 
-/// So many runs are shown unless somebody says how many.
+/// How many runs are shown by default.
 const FEW: u16 = 5;
-/// More are not shown at once: a schedule for every minute has so many in sixteen hours.
+/// The most runs that are shown: those of a schedule for every minute in about sixteen hours.
 const MOST: u16 = 1000;
 
 /// Show when a schedule is due
 ///
-/// A schedule is a line of five fields (minute, hour, day of month, month, day of week), such as '0 2 * * 1-5', or @hourly,
-/// @daily, @weekly, @monthly, @yearly or '@every 90m': what an AdvancedCronJob and `prewarm pull --every` take. Its times are
-/// UTC unless --zone, or TZ= at its beginning, names a zone.
+/// A schedule is a line of five fields (minute, hour, day of month, month, day of week), such as '0 2 * * 1-5', or
+/// @hourly, @daily, @weekly, @monthly, @yearly or '@every 90m'. AdvancedCronJobs and `prewarm pull --every` accept
+/// it. Its times are UTC unless --zone, or TZ= at its beginning, names a zone.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -31,32 +31,31 @@ Examples:
 
 Exit codes:
   0  the line is a schedule
-  1  the line is no schedule, or there is no such zone
+  1  the line is not a schedule, or the zone does not exist
   2  wrong usage")]
 pub struct Args {
-    /// The schedule, in quotes: a shell would take its stars for file names
+    /// The schedule, in quotes so that the shell does not expand its stars
     #[arg(value_name = "LINE", allow_hyphen_values = true)]
     line: String,
-    /// The time zone of the schedule by its IANA name, such as Europe/Berlin; otherwise UTC
+    /// The time zone of the schedule by its IANA name, such as Europe/Berlin; UTC by default
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
-    /// The time after which runs are shown, such as 2026-11-16T09:00:00Z; otherwise now
+    /// Show runs after this time, such as 2026-11-16T09:00:00Z; by default the present
     #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<Timestamp>,
-    /// How many runs are shown at most, up to 1000
+    /// How many runs to show at most, up to 1000
     #[arg(long, value_name = "N", default_value_t = FEW, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST)))]
     count: u16,
     #[command(flatten)]
     output: Output,
 }
 
-/// Reads a time in RFC 3339.
+/// Parses a time in RFC 3339.
 fn time(text: &str) -> Result<Timestamp, String> {
     let example = "write a time such as 2026-11-16T09:00:00Z or 2026-11-16T10:00:00+01:00";
     text.parse().map_err(|_| example.to_owned())
 }
 
-/// Shows the times, or the mistake.
 pub fn run(args: &Args) -> Answer {
     let schedule = match read(&args.line, args.zone.as_deref()) {
         Ok(schedule) => schedule,

@@ -15,7 +15,6 @@ pub use live::follow;
 pub use table::{Cell, Column, Tone, table};
 pub use words::{ago, bytes, counted, duration, names, speed};
 
-/// How a report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A table
@@ -30,7 +29,6 @@ pub enum Format {
     Name,
 }
 
-/// The flag for it.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
@@ -39,7 +37,6 @@ pub struct Output {
     pub output: Format,
 }
 
-/// The flag for showing it again.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 #[command(next_help_heading = "Output")]
 pub struct Watch {
@@ -48,9 +45,8 @@ pub struct Watch {
     pub watch: bool,
 }
 
-/// Something to show.
+/// What a command shows.
 pub trait Report: Serialize {
-    /// As text.
     fn text(&self, look: Look) -> String;
     /// The names of what it is about.
     fn names(&self) -> Vec<String>;
@@ -66,17 +62,16 @@ pub trait Report: Serialize {
     }
 }
 
-/// How text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// With all columns.
+    /// Show all columns.
     pub is_wide: bool,
-    /// With colours.
+    /// Use colours.
     pub is_coloured: bool,
 }
 
 impl Look {
-    /// For standard output: colours on a terminal only, and not against `NO_COLOR`.
+    /// For standard output: colours only on a terminal, and not if `NO_COLOR` is set.
     pub fn of(format: Format) -> Self {
         let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -100,12 +95,10 @@ pub fn render(report: &impl Report, format: Format, look: Look) -> String {
     }
 }
 
-/// Anything as JSON.
 pub fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("a report holds only text and numbers") + "\n"
 }
 
-/// Anything as YAML.
 pub fn yaml(value: &impl Serialize) -> String {
     serde_saphyr::to_string(value).expect("a report holds only text and numbers")
 }

@@ -1,4 +1,4 @@
-//! `prewarm status`: what is running, how far, how fast, how long still; and what runs when.
+//! `prewarm status`: which jobs run, their progress, speed and remaining time; and when cron jobs run.
 
 mod crons;
 mod report;
@@ -16,10 +16,10 @@ use crate::query::Query;
 use crate::reach::{Feed, Narrow, Reader, Scope};
 use report::{Report, Row};
 
-/// Show pull jobs and cron jobs: how far, how fast, how long still, and why nodes fail
+/// Show pull jobs and cron jobs: progress, speed, remaining time, and why nodes fail
 ///
-/// Without names it lists all pull jobs and cron jobs of the namespace. With names it also tells why nodes fail, grouped by
-/// reason, and why runs of a cron job did not happen.
+/// Without names it lists all pull jobs and cron jobs of the namespace. With names it also shows why nodes fail,
+/// grouped by reason, and why runs of a cron job did not happen.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ Examples:
   prewarm status advancedcronjob/nightly
 
 Exit codes:
-  0  every job that is shown is well: it runs, waits or is done
+  0  every job shown is fine: it runs, waits or is done
   1  a job that was named has failed on some node; a cron job that was named failed or is stuck
   2  wrong usage, or the cluster could not be asked")]
 pub struct Args {
@@ -43,7 +43,6 @@ pub struct Args {
     query: Query<Scope>,
 }
 
-/// Shows the jobs.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let mut inquiry = args.query.begin().await?;
     let namespace = args.query.scope.of(inquiry.cluster()).map(str::to_owned);
@@ -52,7 +51,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     inquiry.answer(|now| source.report(args, now)).await
 }
 
-/// Everything that the report is made of. NodeImages are many and are read only if pull jobs are named.
+/// What the report is made of. There are many NodeImages, so they are only read if pull jobs are named.
 struct Source {
     namespace: Option<String>,
     jobs: Jobs,
@@ -97,7 +96,7 @@ impl Source {
         })
     }
 
-    /// All jobs, or those that were named, in the order of their names. A name that nobody has is an error.
+    /// All jobs, or the named ones in the order of the names. A name that no job has is an error.
     fn chosen(&self, names: &[JobName]) -> anyhow::Result<(Vec<Job>, Vec<Arc<AdvancedCronJob>>)> {
         if names.is_empty() {
             return Ok((self.jobs.all(), self.crons.all()));
@@ -113,12 +112,14 @@ impl Source {
         }
         Ok((jobs, crons))
     }
-    /// What is said if there is nothing to show.
+    /// The line that is printed if there is nothing to show.
     fn nothing(&self, args: &Args) -> String {
         match &self.namespace {
             _ if args.selector.is_some() => "No pull job and no cron job has these labels.\n".to_owned(),
             Some(namespace) => {
-                format!("No pull jobs and no cron jobs found in namespace {namespace}; -A looks in all.\n")
+                format!(
+                    "No pull jobs and no cron jobs found in namespace {namespace}; -A lists all namespaces.\n"
+                )
             }
             None => "No pull jobs and no cron jobs found; `prewarm pull IMAGE` makes one.\n".to_owned(),
         }

@@ -1,7 +1,8 @@
-//! `prewarm uninstall`: what a controller that is gone has left behind and nobody else cleans up.
+//! `prewarm uninstall`: removes what a controller that is gone has left behind and nobody else cleans up.
 //!
-//! Jobs with pull secrets carry a finalizer until the copies of those Secrets are gone. Without a controller nobody takes it off,
-//! so that the jobs, their namespaces and at last the definitions stay Terminating, and the copies stay for ever.
+//! Jobs with pull secrets carry a finalizer until the copies of those Secrets are gone. Without a controller nobody
+//! removes it, so the jobs, their namespaces and finally the definitions stay Terminating, and the copies stay for
+//! ever.
 
 use anyhow::{anyhow, bail};
 use clap::Args as ClapArgs;
@@ -18,8 +19,8 @@ use crate::reach::{Cluster, Reach, Request, look_twice, sentence};
 
 /// Show or remove what is left after the controller is gone
 ///
-/// Delete the jobs first, then the controller, and nothing is left. If the controller went first, this takes the finalizers off
-/// jobs that have copies of Secrets, and deletes those copies.
+/// Delete the jobs first, then the controller, and nothing is left. If the controller was deleted first, this
+/// removes the finalizers of jobs that have copies of Secrets, and deletes those copies.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +32,7 @@ Exit codes:
   1  something is left; --finish removes it
   2  wrong usage, a controller still leads, or the cluster could not be asked")]
 pub struct Args {
-    /// Take off the finalizers and delete the copies
+    /// Remove the finalizers and delete the copies
     #[arg(long)]
     finish: bool,
     /// The namespace in which the controller ran
@@ -44,7 +45,6 @@ pub struct Args {
     reach: Reach,
 }
 
-/// What is left.
 struct Left {
     /// Jobs with the finalizer.
     jobs: Vec<ImagePullJob>,
@@ -52,7 +52,6 @@ struct Left {
     copies: Vec<Secret>,
 }
 
-/// Shows or removes what is left.
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let cluster = args.reach.cluster().await?;
     if args.finish {
@@ -68,12 +67,11 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
         finish(&cluster, &left, &args.config_namespace).await?;
         return Ok(Answer::done(stdout));
     }
-    let stderr = "This is for a controller that is gone for good: `prewarm uninstall --finish` removes it. A controller that \
-                  runs does so by itself when the jobs are deleted.\n";
+    let stderr = "If the controller is gone for good, `prewarm uninstall --finish` removes all of this. A running controller does so itself when the jobs are deleted.\n";
     Ok(Answer { stdout, stderr: stderr.to_owned(), exit: Exit::Findings })
 }
 
-/// Whoever leads would put the finalizers and copies back.
+/// A leading controller would put the finalizers and copies back.
 async fn nobody_leads(cluster: &Cluster, namespace: &str) -> anyhow::Result<()> {
     let [lease] = look_twice(cluster, [(namespace, LEASE)]).await;
     let lease = lease.map_err(|why| anyhow!(why))?;
@@ -94,7 +92,7 @@ async fn look(cluster: &Cluster, config_namespace: &str) -> anyhow::Result<Left>
         |job: &ImagePullJob| job.finalizers().iter().any(|it| it == DELETION_PROTECTION_FINALIZER);
     let jobs = match jobs.list(&ListParams::default()).await {
         Ok(list) => list.items.into_iter().filter(is_protected).collect(),
-        // Without a definition there is no job either.
+        // Without the definition there are no jobs either.
         Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
         Err(error) => bail!(sentence(&error, &Request::of::<ImagePullJob>("list", None), &cluster.name)),
     };
@@ -112,7 +110,7 @@ fn is_copy(secret: &Secret) -> bool {
     secret.annotations().contains_key(SECRET_SOURCE_ANNOTATION)
 }
 
-/// One line for each, as kubectl tells what it did.
+/// One line for each object, worded like kubectl.
 fn told(left: &Left, is_done: bool) -> String {
     let (taken_off, deleted) =
         if is_done { ("finalizer removed", "deleted") } else { ("has a finalizer", "is a copy") };
@@ -133,7 +131,7 @@ async fn finish(cluster: &Cluster, left: &Left, config_namespace: &str) -> anyho
         let jobs: Api<ImagePullJob> = cluster.api(Some(&namespace));
         let others: Vec<&String> =
             job.finalizers().iter().filter(|it| *it != DELETION_PROTECTION_FINALIZER).collect();
-        // The version makes sure that no finalizer of somebody else is lost.
+        // The version makes sure that no other finalizer is removed.
         let metadata = json!({"finalizers": others, "resourceVersion": job.resource_version()});
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         if let Err(error) = jobs.patch(&job.name_any(), &PatchParams::default(), &patch).await

@@ -1,7 +1,7 @@
-//! Reads manifests: YAML or JSON text into JSON values that remember where everything stood.
+//! Reads manifests: YAML or JSON text becomes JSON values that remember their positions.
 //!
-//! Each document is read on its own, so one that is broken does not hide the others, and only one is held at a
-//! time. Text is understood as kubectl understands it. What the values mean is left to others.
+//! Each document is read on its own, so a broken one does not hide the others, and only one is held at a time. Text
+//! is read as kubectl reads it. What the values mean is left to others.
 
 mod build;
 mod mapping;
@@ -20,36 +20,33 @@ pub use self::position::{Below, Marks, Position};
 use self::build::Builder;
 use self::position::count;
 
-/// How deep lists and mappings may stand in each other. Our deepest kind has about twenty levels.
+/// The deepest nesting of lists and mappings. Our deepest kind has about twenty levels.
 pub const MAX_DEPTH: usize = 100;
 
-/// How many documents one text may have.
+/// The most documents in one text.
 pub const MAX_DOCUMENTS: usize = 10_000;
 
-/// How many values a document may have with its aliases expanded; they take a few hundred bytes each.
+/// The most values in a document with its aliases expanded; each takes a few hundred bytes.
 pub const MAX_VALUES: usize = 250_000;
 
-/// How many bytes of text a document may repeat through anchors and aliases.
+/// The most bytes of text that a document may repeat through anchors and aliases.
 pub const MAX_ALIAS_BYTES: usize = 8 << 20;
 
-/// How many problems are kept of a document that can still be read.
+/// The most problems that are kept of a document that can still be read.
 pub const MAX_PROBLEMS: usize = 100;
 
 /// One document with content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What it says.
     pub value: Value,
-    /// Where it says it.
     pub marks: Marks,
     /// What is wrong with the text although it can be read, such as a key that is set twice.
     pub problems: Vec<Problem>,
 }
 
-/// Something wrong with the text itself.
+/// A mistake in the text itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Where it is.
     pub at: Position,
     /// What was being read there; the root if that is not known.
     pub path: FieldPath,
@@ -57,9 +54,10 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Reads the documents of a text one after the other. Empty ones are left out; of a broken one comes its problem.
+/// Reads the documents of a text one after the other. Empty ones are left out; a broken one is returned as its
+/// problem.
 pub fn documents(text: &str) -> Documents<'_> {
-    // Windows editors put a byte order mark in front; it is no part of the text.
+    // Windows editors put a byte order mark in front, which is not part of the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     Documents { text, rest: text, parser: parse(text), origin: Position::START, seen: 0, is_at_end: false }
 }
@@ -77,8 +75,8 @@ fn parse(text: &str) -> Parser<'_, StrInput<'_>> {
 pub struct Documents<'text> {
     text: &'text str,
     parser: Parser<'text, StrInput<'text>>,
-    /// What the parser was given, and where that starts in the text: after a JSON object that is followed by
-    /// another without a separator, a parser of its own reads the rest.
+    /// What the parser was given, and where that starts in the text: if a JSON object follows another without a
+    /// separator, a new parser reads the rest.
     rest: &'text str,
     origin: Position,
     seen: usize,
@@ -130,7 +128,7 @@ impl<'text> Documents<'text> {
         }
     }
 
-    /// Leaves the rest of a document out and says whether it was the last one.
+    /// Skips the rest of a document and returns whether it was the last one.
     fn skip_document(&mut self) -> bool {
         !matches!(self.parser.proceed_next_document(), Ok(true))
     }
@@ -149,10 +147,10 @@ impl<'text> Documents<'text> {
         }
     }
 
-    /// JSON tools print one object after the other, and kubectl reads them; YAML wants a `---` in between.
+    /// JSON tools print one object after the other, and kubectl reads them; YAML requires a `---` in between.
     fn is_json_without_separator(&self, error: &ScanError) -> bool {
         let (before, after) = self.split_at(*error.marker());
-        // On one line the parser looks far ahead for a `:` behind each object, which would take very long.
+        // On one line, the parser would look for a `:` far behind each object, which takes very long.
         let starts_a_line = before.trim_end_matches([' ', '\t']).ends_with(['\n', '\r']);
         *error.kind() == ErrorKind::ExpectedDocumentStart
             && starts_a_line

@@ -1,4 +1,4 @@
-//! The small commands and the help, driven as a person would.
+//! The small commands and the help, run as a user would run them.
 
 use std::process::{Command, Output};
 
@@ -45,7 +45,7 @@ fn the_arguments_of_shipped_pods_are_understood() {
             let arguments = container["args"].as_array().unwrap();
             let mut arguments: Vec<&str> = arguments.iter().map(|one| one.as_str().unwrap()).collect();
             seen.push(arguments[0].to_owned());
-            // What stands before it is read first, and refused if it is wrong.
+            // Arguments before it are parsed first, and refused if they are wrong.
             arguments.push("--help");
             let mut program = Command::new(env!("CARGO_BIN_EXE_prewarm"));
             let output = program.args(&arguments).env("NODE_NAME", "node-1").output().unwrap();
@@ -71,7 +71,7 @@ fn the_help_reads_like_kubectls() {
         &["images", "--help"],
         &["schedule", "--help"],
     ] {
-        // Values of variables would show, and a pod has some of them.
+        // The help would show the values of variables, and a pod has some of them.
         let mut help = Command::new(env!("CARGO_BIN_EXE_prewarm"));
         let output = help.args(arguments).env_clear().output().expect("the program starts");
         insta::assert_snapshot!(
@@ -143,7 +143,7 @@ fn the_next_runs_are_a_table_and_for_programs_a_list_of_times() {
 #[test]
 fn a_schedule_that_never_comes_is_an_empty_list_and_a_sentence() {
     let line = ["0 0 31 2 *", "--from", "2026-11-16T09:00:00Z"];
-    let told = "No time comes within five years after 2026-11-16T09:00:00Z; check day and month.\n";
+    let told = "There is no time within five years after 2026-11-16T09:00:00Z; check day and month.\n";
     assert_eq!(schedule(&line), (String::new(), told.to_owned(), Some(0)));
     let (json, stderr, code) = schedule(&[&line[..], &["-o", "json"]].concat());
     assert_eq!((json.as_str(), stderr.as_str(), code), ("{\n  \"next\": []\n}\n", "", Some(0)));

@@ -1,4 +1,4 @@
-//! The demo, run as a person would.
+//! The demo, run as a user would run it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -29,7 +29,7 @@ fn ended_well(output: Output) -> String {
     stdout
 }
 
-/// The kubeconfig that the demo names.
+/// The kubeconfig that the demo prints.
 fn kubeconfig(line: &str) -> &str {
     line.split_whitespace().skip_while(|word| *word != "--kubeconfig").nth(1).expect("a file")
 }
@@ -53,7 +53,7 @@ fn every_scene_can_be_played_alone() {
     }
 }
 
-/// The fault that a seed brings, in the words of the story.
+/// The fault of a seed, in the words of the story.
 fn fault(seed: &str) -> String {
     let output = demo(&["--nodes", "5", "--speed", "8", "--scenario", "everywhere", "--seed", seed]).output();
     let stdout = ended_well(output.expect("the program starts"));
@@ -72,7 +72,7 @@ fn wrong_flags_are_told_with_what_is_right() {
     for (arguments, part) in [
         (["--scenario", "party"], "there is no such scene; there are: everywhere ("),
         (["--speed", "0"], "write a number from 0.1 to 100"),
-        (["--link", "fast"], "write bytes a second such as 16MB"),
+        (["--link", "fast"], "write bytes per second, such as 16MB"),
         (["--nodes", "0"], "0 is not in 1..=1000"),
     ] {
         let output = demo(&arguments).output().expect("the program starts");
@@ -91,12 +91,12 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A test that fails must not leave it running; one that has ended cannot be killed, which is fine.
+        // A failed test must not leave it running; it is fine if it has ended and cannot be killed.
         let _ = self.child.kill();
     }
 }
 
-/// Starts a demo, and waits for the line that names its kubeconfig.
+/// Starts a demo and waits for the line with its kubeconfig.
 fn start(arguments: &[&str]) -> Running {
     let mut command = demo(arguments);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
@@ -105,7 +105,7 @@ fn start(arguments: &[&str]) -> Running {
     Running { child, lines, kubeconfig: kubeconfig(&line).to_owned() }
 }
 
-/// Interrupts a demo as Ctrl-C does; its exit code.
+/// Interrupts a demo as Ctrl-C does, and returns its exit code.
 fn interrupt(mut running: Running) -> Option<i32> {
     kill_process(Pid::from_child(&running.child), Signal::INT).expect("it runs");
     let code = running.child.wait().expect("it ends").code();
@@ -113,7 +113,7 @@ fn interrupt(mut running: Running) -> Option<i32> {
     code
 }
 
-/// Reads until a line has this in it.
+/// Reads until a line contains this.
 fn until(lines: &mut BufReader<ChildStdout>, part: &str) -> String {
     let mut line = String::new();
     while !line.contains(part) {
@@ -158,7 +158,7 @@ fn a_demo_that_is_interrupted_while_it_starts_leaves_nothing_behind_either() {
     assert!(is_empty(), "something is left in {}", directory.path().display());
 }
 
-/// Runs another command against a running demo; what it says on both streams, and its exit code.
+/// Runs another command against a running demo; returns both streams and the exit code.
 fn ask(running: &Running, arguments: &[&str]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_prewarm"));
     let output = command.args(arguments).args(["--kubeconfig", &running.kubeconfig]).output();
@@ -197,7 +197,7 @@ fn every_command_works_on_a_running_demo() {
     assert!(stdout.contains("both: 2 nodes failed (NotFound): cannot pull"), "{stdout}");
     assert_eq!(code, Some(1));
     let (stdout, _, code) = ask(&running, &["explain", "web"]);
-    assert_eq!(stdout.matches("the image is present since ").count(), 2, "{stdout}");
+    assert_eq!(stdout.matches("the image has been present since ").count(), 2, "{stdout}");
     assert_eq!(code, Some(0));
     let (stdout, _, _) = ask(&running, &["nodes"]);
     assert!(stdout.contains("node-01") && stdout.contains(" MiB "), "{stdout}");

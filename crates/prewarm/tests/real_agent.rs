@@ -1,6 +1,7 @@
 //! The whole agent, as it is deployed, on a real cluster: kube-apiserver, containerd and CRI-O, and a registry.
 //!
-//! They take the program that is built along with them, or the one that `PREWARM_BINARY` names, such as the shipped one.
+//! The tests use the program that is built along with them, or the one that `PREWARM_BINARY` names, such as the
+//! shipped one.
 
 #[path = "real_agent/bad.rs"]
 mod bad;

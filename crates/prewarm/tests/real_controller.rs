@@ -1,7 +1,8 @@
 //! Controller and agents, as they are deployed, on a real cluster: kube-apiserver with the garbage collector, three nodes
 //! with containerd, a registry, and the roles and policies of `deploy`.
 //!
-//! They take the program that is built along with them, or the one that `PREWARM_BINARY` names, such as the shipped one.
+//! The tests use the program that is built along with them, or the one that `PREWARM_BINARY` names, such as the
+//! shipped one.
 
 #[path = "real_agent/cluster.rs"]
 #[expect(dead_code, reason = "shared with the tests of the agent, which need more of it")]

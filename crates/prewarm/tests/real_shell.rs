@@ -1,5 +1,5 @@
-//! The commands that ask a cluster, on the real kube-apiserver: the same transcript as on the embedded API, and what only
-//! a real one has: roles, and kubectl with its plugins.
+//! The commands that ask a cluster, on a real kube-apiserver: the same transcript as on the embedded API, and what
+//! only a real one has, namely roles, and kubectl with its plugins.
 
 #[path = "shell/suite.rs"]
 #[expect(dead_code, reason = "some of it is for the embedded API only")]
@@ -75,7 +75,7 @@ async fn kubectl_finds_its_plugin() -> anyhow::Result<()> {
     let output = kubectl.env("KUBECONFIG", server.kubeconfig()).output()?;
     let stderr = String::from_utf8(output.stderr)?;
     ensure!(
-        stderr == "No pull jobs and no cron jobs found in namespace default; -A looks in all.\n",
+        stderr == "No pull jobs and no cron jobs found in namespace default; -A lists all namespaces.\n",
         "{stderr}"
     );
     Ok(())
@@ -127,7 +127,7 @@ async fn a_check_tells_what_an_installation_lacks_and_who_stands_in_its_way() ->
     let anna = Shell { program: program(), kubeconfig: server.kubeconfig_as("anna", None)? };
     let seen = anna.run("check --pre");
     ensure!(seen.contains("✗ you may not create customresourcedefinitions, "), "{seen}");
-    ensure!(seen.contains("‼ webhooks could not be looked at: you may not list "), "{seen}");
+    ensure!(seen.contains("‼ webhooks could not be read: you may not list "), "{seen}");
     let json = shell.run("check --pre -o json");
     ensure!(json.contains("\"verdict\": \"bad\""), "{json}");
     Ok(())

@@ -1,7 +1,7 @@
-//! What Prewarm is for: a pod on a node that has its image already starts without a byte of it being fetched.
+//! The purpose of Prewarm: a pod on a node that already has its image starts without fetching a byte of it.
 //!
-//! The agent pulls, a real kubelet starts the pod, and the bytes are counted twice: as requests to the registry, and on
-//! the cable of the node, over which kubelet and agent talk to the API server as well.
+//! The agent pulls, a real kubelet starts the pod, and the bytes are counted twice: as requests to the registry,
+//! and on the network link of the node, which kubelet and agent also use to reach the API server.
 
 #[path = "real_agent/cluster.rs"]
 #[expect(dead_code, reason = "shared with the tests of the agent, which need more of it")]
@@ -27,7 +27,7 @@ real_tests! {
     a_pod_on_a_warmed_node_starts_without_a_byte_fetched_on_cri_o,
 }
 
-/// The size of each image, far from what all else on the cable amounts to.
+/// The size of each image, far more than everything else on the link.
 const IMAGE: usize = 30_000_000;
 const ALL_ELSE: u64 = 1_000_000;
 
@@ -49,7 +49,7 @@ async fn a_pod_on_a_warmed_node_starts_without_a_byte_fetched(runtime: Runtime) 
     let (tagged, pinned) = ("registry.example/start/tagged", "registry.example/start/pinned");
     scene.warm(&[(tagged, "v1"), (pinned, digest), ("short", "v1")]).await?;
 
-    // Without this one, a count of nothing could mean that nothing is counted.
+    // Without this, a count of zero could mean that nothing is counted.
     let cold = scene.start("cold", "registry.example/start/cold:v1").await?;
     ensure!(cold.fetched > IMAGE as u64 && cold.received > IMAGE as u64, "{cold:?}");
     for (name, reference) in [

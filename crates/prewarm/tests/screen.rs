@@ -1,4 +1,4 @@
-//! The demo's live view in a real pseudo-terminal, as a person sees it.
+//! The demo's live view in a real pseudo-terminal.
 
 #[path = "screen/terminal.rs"]
 mod terminal;
@@ -14,19 +14,19 @@ use terminal::{Ended, Terminal};
 
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (200, 60);
-/// A story that is soon over, on a cluster that stays.
+/// A story that is over soon, on a cluster that stays.
 const STAYING: [&str; 7] = ["--forever", "--nodes", "2", "--speed", "4", "--scenario", "join"];
-/// A story that is not over before it is interrupted.
+/// A story that is interrupted before it is over.
 const LONG: [&str; 4] = ["--nodes", "2", "--speed", "0.1"];
 const OVER: &str = "The cluster stays until q or Ctrl-C";
 
-/// Waits until the story is over and nothing moves any more.
+/// Waits until the story is over and nothing changes any more.
 fn settled(terminal: &Terminal) -> String {
     let moving = Regex::new(r"\d[BKM](/s)? +[\d.]+[MG]").expect("a pattern");
     terminal.wait("end of the story", |text| text.contains(OVER) && !moving.is_match(text))
 }
 
-/// The screen without what differs from run to run. How often a story says how far a job is depends on the moment.
+/// The screen without what differs between runs. How often a story reports the progress of a job depends on timing.
 fn masked(text: &str) -> String {
     let kept = text.lines().map(str::trim_end).filter(|line| !line.contains("nodes have it"));
     let text = kept.collect::<Vec<_>>().join("\n");
@@ -42,7 +42,7 @@ fn masked(text: &str) -> String {
     })
 }
 
-/// Demands that the terminal is as it was, and nothing is left of the cluster.
+/// Asserts that the terminal is restored and nothing is left of the cluster.
 fn assert_clean(ended: &Ended) {
     let screen = ended.shown.screen();
     assert!(!screen.alternate_screen(), "the screen is still taken");
@@ -131,7 +131,7 @@ fn the_whole_story_ends_well_and_leaves_the_summary() {
     assert!(ended.shown.frames.len() > 1, "nothing was drawn again");
 }
 
-/// Whether any letter has a colour.
+/// Whether any character has a colour.
 fn has_colours(terminal: &Terminal) -> bool {
     let shown = terminal.shown();
     let (height, width) = shown.screen().size();
@@ -194,7 +194,7 @@ fn staying() -> (Terminal, String) {
     (terminal, kubeconfig)
 }
 
-/// What a command writes to a terminal until it ends.
+/// Everything that a command writes to a terminal until it ends.
 fn written(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let ended = Terminal::run(LARGE, arguments, variables).end();
     String::from_utf8(ended.shown.written).expect("text")

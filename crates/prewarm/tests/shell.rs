@@ -37,7 +37,7 @@ impl World {
         Self { server, shell, directory, _serving: serving }
     }
 
-    /// The program with a kubeconfig that is changed a little.
+    /// The program with a slightly changed kubeconfig.
     fn altered(&self, alter: impl Fn(&mut serde_json::Value)) -> Shell {
         let kubeconfig = self.directory.path().join("altered");
         altered(&self.shell.kubeconfig, &kubeconfig, alter).expect("a kubeconfig");
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-/// Runs the program without keeping the server from its work.
+/// Runs the program without blocking the server.
 async fn run(shell: Shell, line: &'static str) -> String {
     let seen = tokio::task::spawn_blocking(move || shell.run(line)).await;
     masked(&seen.expect("the program ends"))
@@ -90,7 +90,10 @@ async fn whoever_the_server_does_not_know_is_told_to_log_in() {
     let world = World::start().await;
     let shell = world.altered(|config| config["users"][0]["user"]["token"] = "wrong".into());
     let seen = run(shell, "images").await;
-    assert!(seen.contains("does not know you: log in again, or choose another context"), "{seen}");
+    assert!(
+        seen.contains("does not accept your credentials: log in again, or choose another context"),
+        "{seen}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,7 +125,7 @@ async fn a_watched_status_prints_what_changes_until_its_reader_is_gone() {
     assert!(line.contains("Running   2/5"), "{line}");
 }
 
-/// A command that goes on, and what it prints.
+/// A command that keeps running, and its output.
 struct Watched {
     child: Child,
     lines: Option<Lines<BufReader<ChildStdout>>>,
@@ -137,14 +140,14 @@ impl Watched {
         Self { child, lines: Some(lines) }
     }
 
-    /// The next line with this part.
+    /// The next line that contains this.
     fn until(&mut self, part: &str) -> String {
         let lines = self.lines.as_mut().expect("nobody else reads");
         let found = lines.map_while(Result::ok).find(|line| line.contains(part));
         found.unwrap_or_else(|| panic!("no line with {part}"))
     }
 
-    /// The same, without keeping the server from its work.
+    /// The same, without blocking the server.
     async fn later(&mut self, part: &'static str) -> String {
         let mut lines = self.lines.take().expect("nobody else reads");
         let read = move || {
@@ -159,7 +162,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // It may have ended by itself if the test has failed.
+        // If the test has failed, it may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -187,7 +190,7 @@ fn every_shell_gets_its_completions() {
     }
 }
 
-/// Every request that a command sends, as verb and path.
+/// The verb and path of every request that a command sends.
 async fn requests_of(line: &'static str) -> Vec<String> {
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
     server.install_definitions();
@@ -221,7 +224,7 @@ async fn a_status_lists_jobs_only_and_nodes_only_for_jobs_that_are_named() {
     let nodes = format!("{group}/nodeimages");
     assert_eq!(requests_of("status web base -n shop").await, [&*crons, &*lists, &*ones, &*nodes]);
     assert_eq!(requests_of("status nightly -n shop").await, [&*crons, &*lists, &*ones]);
-    // Only what the cron job makes is asked for, and Jobs of the cluster only for one that makes them.
+    // Only the kinds that the cron job makes are requested, and Jobs only for one that makes them.
     let jobs = "GET /apis/batch/v1/namespaces/shop/jobs";
     assert_eq!(requests_of("explain acj/nightly -n shop").await, [&*crons, &*lists]);
     assert_eq!(requests_of("explain acj/report -n shop").await, [&*crons, jobs]);

@@ -1,4 +1,4 @@
-//! One node with the agent's shipped program, and what is asked of it.
+//! One node with the shipped agent, and its NodeImage.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -103,8 +103,8 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until the API server has accepted that so many of as many are there, for the present spec. Returns how
-    /// many other writes were seen on the way: the writes of the status.
+    /// Waits until the status reports all of this many images for the present spec. Returns how many other writes came
+    /// before, which are those of the status.
     pub async fn succeeded(&mut self, count: usize) -> anyhow::Result<usize> {
         let mut writes: usize = 0;
         while self.done != self.generation {
@@ -127,7 +127,7 @@ impl Node {
     }
 
     pub async fn remove(&self, reference: &str) -> anyhow::Result<()> {
-        // Each pull leaves records by name and by id; all have to go, or the layers stay.
+        // Each pull leaves records by name and by id; all have to be removed, or the layers stay.
         self.cri()?.remove(reference).await.context("removing an image")?;
         self.machine.ctr(["content", "prune", "references"]).await.map(drop)
     }
@@ -140,7 +140,7 @@ impl Node {
         self.registry.reference("large", "v1")
     }
 
-    /// The next tiny images that nobody has used.
+    /// The next unused tiny images.
     pub fn take(&mut self, count: usize) -> Vec<String> {
         let first = self.used;
         self.used += count;
@@ -148,7 +148,7 @@ impl Node {
     }
 }
 
-/// Whether the status speaks of the images of the spec, and not of an earlier one.
+/// Whether the status is about the images of this spec, and not of an earlier one.
 fn is_about_spec<A, B>(spec: &BTreeMap<String, A>, status: Option<&BTreeMap<String, B>>) -> bool {
     spec.keys().eq(status.into_iter().flat_map(BTreeMap::keys))
 }

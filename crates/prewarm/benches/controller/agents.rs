@@ -29,7 +29,7 @@ pub const WRITERS: usize = 32;
 pub struct Totals {
     pub nodes: usize,
     pub tags: usize,
-    /// Tags that a status speaks of.
+    /// The tags that a status reports.
     pub reported: usize,
 }
 
@@ -39,7 +39,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Agents whose pulls take so long.
+    /// Agents whose pulls take this long.
     pub fn start(client: Client, pull: Duration) -> Self {
         let (sender, totals) = watch::channel(Totals::default());
         let loop_ = Loop {
@@ -53,7 +53,7 @@ impl Agents {
         Self { task: tokio::spawn(loop_.run()), totals }
     }
 
-    /// Waits until everything together is as wanted.
+    /// Waits until the sum over all NodeImages meets the condition.
     pub async fn wait(&self, what: &str, is_wanted: impl Fn(&Totals) -> bool) -> anyhow::Result<()> {
         let mut totals = self.totals.clone();
         let reached = tokio::time::timeout(Duration::from_mins(5), totals.wait_for(is_wanted)).await;
@@ -135,7 +135,7 @@ impl Loop {
                 if let Err(error) = &answer {
                     eprintln!("the agent of {}: {error}", object.name_any());
                 }
-                // Nobody listens any more at the end of the benchmark.
+                // At the end of the benchmark nobody receives it.
                 let _ = done.send((object.name_any(), answer.ok()));
             });
         }
@@ -185,7 +185,7 @@ fn has_work(object: &NodeImage) -> bool {
     has_unfinished(object) || statuses(object).len() != tags
 }
 
-/// One report of the whole status, in the form of the real agent: every tag of the spec has arrived.
+/// One report of the whole status, in the form of the real agent: every tag of the spec is present.
 async fn report(api: &Api<NodeImage>, object: &NodeImage, begin: Timestamp) -> anyhow::Result<NodeImage> {
     let known = kruise::reported(&serde_json::to_value(&object.status)?);
     let tags =

@@ -1,4 +1,4 @@
-//! The cluster under the benchmark: an API server of either kind, the objects in it, and who runs on it.
+//! The cluster of the benchmark: an API server of either kind, its objects, and the programs on it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ use tower::Layer as _;
 use super::agents::Agents;
 use super::record::{Recorder, Write};
 
-/// How the names of nodes begin.
+/// The prefix of node names.
 pub const NODE: &str = "node-";
-/// Where the jobs are.
+/// The namespace of the jobs.
 pub const NAMESPACE: &str = "default";
 /// How many requests prepare a cluster at once.
 const AT_ONCE: usize = 16;
@@ -40,7 +40,6 @@ pub enum Place {
     Real(Box<ApiServer>),
 }
 
-/// A cluster of so many nodes.
 pub struct Cluster {
     pub place: Place,
     pub client: Client,
@@ -56,7 +55,7 @@ pub struct Running {
     pub agents: Agents,
 }
 
-/// Writes that the server took, by resource and subresource.
+/// The writes that the server accepted, by resource and subresource.
 pub type Counts = BTreeMap<String, u64>;
 
 impl Cluster {
@@ -112,7 +111,7 @@ impl Cluster {
         if self.is_real() { "real" } else { "embedded" }
     }
 
-    /// A client whose writes are written down.
+    /// A client whose writes are recorded.
     async fn recorded(&self) -> anyhow::Result<Client> {
         match &self.place {
             Place::Embedded(server) => Ok(Client::new(self.recorder.layer(server.clone()), NAMESPACE)),
@@ -125,7 +124,7 @@ impl Cluster {
         }
     }
 
-    /// Starts the controller, and agents whose pulls take so long; waits until every node has its NodeImage.
+    /// Starts the controller, and agents whose pulls take this long; waits until every node has its NodeImage.
     pub async fn start(&self, pull: Duration) -> anyhow::Result<Running> {
         let client = self.recorded().await?;
         let (parts, writer) =
@@ -138,7 +137,7 @@ impl Cluster {
         Ok(Running { stop, controller, writer, agents })
     }
 
-    /// The writes that the server has taken so far. The embedded server has none but ours, which are all recorded.
+    /// The writes that the server has accepted so far. The embedded server has only ours, which are all recorded.
     pub async fn counts(&self) -> anyhow::Result<Option<Counts>> {
         if !self.is_real() {
             return Ok(None);

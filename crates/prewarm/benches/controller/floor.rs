@@ -1,5 +1,4 @@
-//! The floor: what a run has written, sent once more to fresh objects of the same server, by a client that does nothing
-//! but send.
+//! The floor: the writes of a run, sent again to new objects of the same server by a client that does nothing else.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +14,9 @@ use tokio::sync::Mutex;
 
 use super::record::Write;
 
-/// What stands for what: the objects of the run, and the fresh ones.
+/// Maps the objects of the run to the new ones.
 pub struct Fresh {
-    /// How the names of nodes begin, in the run and here.
+    /// The prefix of node names, in the run and here.
     pub nodes: (&'static str, String),
     /// The namespace, in the run and here.
     pub namespace: (&'static str, String),
@@ -36,7 +35,7 @@ struct Ready {
 
 enum Text {
     Fixed(Vec<u8>),
-    /// Its tests speak of the version that the answer to the write before it gives.
+    /// Its guards use the version in the answer to the previous write.
     Guarded(Vec<Value>),
 }
 
@@ -55,7 +54,7 @@ struct Answer {
     metadata: Identity,
 }
 
-/// Sends all writes, so many at once, those of one object one after the other.
+/// Sends all writes, this many at once; those of one object are sent one after the other.
 pub async fn replay(
     client: &Client,
     writes: &[Write],

@@ -35,7 +35,7 @@ pub fn list(name: &str, images: &[String], parallelism: usize) -> Value {
 pub trait Ends:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
 {
-    /// How many things it has done well, once it is over.
+    /// How many nodes or images succeeded, once it is over.
     fn succeeded(&self) -> Option<i32>;
 }
 
@@ -51,7 +51,7 @@ impl Ends for ImageListPullJob {
     }
 }
 
-/// Waits until a job is over and has done so much.
+/// Waits until a job is over with this many successes.
 pub async fn finished<K: Ends>(client: &Client, name: &str, wanted: usize) -> anyhow::Result<()> {
     let api = Api::<K>::namespaced(client.clone(), NAMESPACE);
     let params = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(290);

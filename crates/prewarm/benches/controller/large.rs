@@ -26,9 +26,9 @@ use super::jobs;
 
 const NODES: usize = 10_000;
 const IMAGES: usize = 50;
-/// How long the controller is watched doing nothing.
+/// How long the idle controller is measured.
 const IDLE: Duration = Duration::from_mins(2);
-/// A controller that takes longer to come to rest is not waited for.
+/// The time limit for coming to rest.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// A process that uses less than this of a core for a second is at rest.
 const REST: f64 = 0.02;
@@ -77,7 +77,7 @@ fn start_controller(kubeconfig: &Path, directory: &Path) -> anyhow::Result<Proce
     Process::start("controller", command, directory)
 }
 
-/// Waits until the controller has held the Lease, read everything, and uses no time any more.
+/// Waits until the controller has held the Lease, read everything, and come to rest.
 async fn rest(controller: &Process, start: Instant, cluster: &Cluster) -> anyhow::Result<Duration> {
     let pid = controller.id().context("the controller runs")?;
     let mut last = (start.elapsed(), cpu_seconds(pid)?);
@@ -126,7 +126,7 @@ fn count(writes: &AtomicUsize) -> f64 {
     u32::try_from(writes.load(Ordering::Relaxed)).map_or(f64::MAX, f64::from)
 }
 
-/// Everything is as it is long after the jobs have ended.
+/// The state long after the jobs have ended.
 async fn fill(cluster: &Cluster) -> anyhow::Result<()> {
     let mut owners = Vec::new();
     for number in 0..IMAGES {

@@ -1,4 +1,4 @@
-//! Writes down what clients write: a layer around the service of a client.
+//! Records the writes of clients, as a layer around the service of a client.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -72,7 +72,7 @@ impl<S> Layer<S> for Recorder {
     }
 }
 
-/// A service whose writes are written down.
+/// A service whose writes are recorded.
 pub struct Recorded<S> {
     recorder: Recorder,
     inner: S,

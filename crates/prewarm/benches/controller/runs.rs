@@ -1,4 +1,4 @@
-//! Jobs on a whole cluster: how long they take, how often the server is written to, and how near that is to the floor.
+//! Jobs on a whole cluster: how long they take, how many writes they need, and how near that is to the floor.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::floor::{Fresh, Identity, replay};
 use super::jobs::{self, finished};
 use super::record::Write;
 
-/// As many requests as the controller and the agents send at once.
+/// The number of requests that the controller and the agents send at once.
 const CONNECTIONS: usize = 32 + WRITERS;
 /// How many pairs of a run and its floor are compared.
 const PAIRS: usize = 3;
@@ -136,7 +136,7 @@ async fn run_job(cluster: &Cluster, name: &str, image: &str, parallelism: usize)
         .await
 }
 
-/// From making the job to seeing its end.
+/// From the creation of the job to its end.
 async fn run<F>(
     cluster: &Cluster,
     plural: &str,
@@ -155,7 +155,7 @@ where
     conclude(cluster, start, before).await
 }
 
-/// From deleting the job to the last trace of it, in specs and in statuses.
+/// From the deletion of the job until specs and statuses no longer mention it.
 async fn delete_job(cluster: &Cluster, running: &Running, name: &str) -> anyhow::Result<Run> {
     tokio::time::sleep(QUIET).await;
     let before = cluster.counts().await?;
@@ -175,7 +175,7 @@ async fn conclude(cluster: &Cluster, start: Instant, before: Option<Counts>) -> 
     Ok(Run { seconds, writes, counts })
 }
 
-/// Nobody collects garbage here.
+/// There is no garbage collector here.
 async fn delete_children(client: &Client) -> anyhow::Result<()> {
     let api = Api::<ImagePullJob>::namespaced(client.clone(), NAMESPACE);
     for child in api.list_metadata(&ListParams::default()).await?.items {
@@ -218,7 +218,8 @@ impl Floor {
     }
 
     async fn replay(&mut self, cluster: &Cluster, writes: &[Write]) -> anyhow::Result<f64> {
-        // Making the fresh objects has opened as many connections, so none is opened while the clock runs.
+        // Creating the new objects has opened as many connections as are needed, so none is opened while the time is
+        // measured.
         let took = replay(&cluster.client, writes, &mut self.0, CONNECTIONS).await?;
         eprintln!("{:.2} s for {} writes at the floor", took.as_secs_f64(), writes.len());
         Ok(took.as_secs_f64())
@@ -248,7 +249,7 @@ async fn make_node_image(
     Ok((path, Arc::new(Mutex::new(identity))))
 }
 
-/// As long as a real one; nobody collects garbage here.
+/// A UID of the usual length; there is no garbage collector here.
 fn uid() -> &'static str {
     "0b7e3a52-8f0c-4d2b-9c55-3f1f6f2f9a10"
 }

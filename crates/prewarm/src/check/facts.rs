@@ -16,41 +16,37 @@ use crate::reach::SeenLease;
 /// An answer of the cluster, or the sentence that says why there is none.
 pub type Asked<T> = Result<T, String>;
 
-/// What is known of a cluster.
 pub struct Facts {
     /// This machine's clock, and the server's at the same moment.
     pub clocks: (Timestamp, Option<Timestamp>),
-    /// What the server says of its version, such as `1.34`.
+    /// The server's version, such as `1.34`.
     pub version: Asked<String>,
-    /// What whoever asks may do.
+    /// What the user may do.
     pub rights: Vec<Right>,
-    /// The definitions that we need, by name; `None` for one that is not there.
+    /// The definitions that we need, by name; `None` for a missing one.
     pub definitions: BTreeMap<String, Asked<Option<CustomResourceDefinition>>>,
-    /// Webhooks that answer for our kinds.
+    /// Webhooks that handle our kinds.
     pub webhooks: Asked<Vec<Webhook>>,
-    /// What keeps agents to their own nodes.
+    /// The policy that restricts agents to their own nodes.
     pub policies: Asked<Policies>,
-    /// The name of the namespace of the programs.
+    /// The name of the namespace that Prewarm is installed in.
     pub installed_in: String,
     /// That namespace.
     pub namespace: Asked<Option<Namespace>>,
-    /// The controller's Lease, seen twice.
+    /// The controller's Lease, read twice.
     pub lease: Asked<SeenLease>,
-    /// The Lease of OpenKruise's manager, seen twice.
+    /// The Lease of OpenKruise's manager, read twice.
     pub rival_lease: Asked<SeenLease>,
     /// Daemons of other implementations.
     pub rival_daemons: Asked<Vec<DaemonSet>>,
-    /// Controllers.
     pub deployments: Asked<Vec<Deployment>>,
-    /// Agents.
     pub daemon_sets: Asked<Vec<DaemonSet>>,
     /// The agents' pods.
     pub pods: Asked<Vec<Pod>>,
-    /// What agents that are not ready answer to a probe, by the name of their pod.
+    /// What agents that are not ready answer to a probe, by pod name.
     pub probes: BTreeMap<String, Asked<String>>,
-    /// Whether a controller and an agent answer a scrape, by the name of the pod.
+    /// Whether a controller and an agent answer a scrape, by pod name.
     pub scrapes: BTreeMap<String, Asked<()>>,
-    /// All nodes.
     pub nodes: Asked<Vec<Node>>,
     /// The heartbeats of nodes.
     pub heartbeats: Asked<Vec<Lease>>,
@@ -58,32 +54,30 @@ pub struct Facts {
     pub node_images: Asked<Vec<String>>,
 }
 
-/// Something that whoever asks may or may not do.
+/// An action that the user may or may not carry out.
 #[derive(Clone, Debug)]
 pub struct Right {
-    /// As roles have it: `create daemonsets.apps`.
+    /// The action as in a role: `create daemonsets.apps`.
     pub what: String,
-    /// Whether it is allowed.
     pub is_allowed: Asked<bool>,
 }
 
-/// A webhook that answers for kinds of ours.
+/// A webhook that handles some of our kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// `mutatingwebhookconfiguration/NAME` or the other kind.
     pub configuration: String,
-    /// Its own name.
     pub name: String,
-    /// The kinds of ours, by their plurals.
+    /// Our kinds among those it handles, by their plurals.
     pub resources: Vec<String>,
-    /// Whether requests fail with it.
+    /// Whether requests fail if it cannot be reached.
     pub is_required: bool,
 }
 
-/// The policy of agents, by any name, with what binds it.
+/// The policies that restrict agents, by any name, with their bindings.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
-    /// Those of ours.
+    /// Only our policies.
     pub policies: Vec<ValidatingAdmissionPolicy>,
     /// All bindings.
     pub bindings: Vec<ValidatingAdmissionPolicyBinding>,

@@ -1,5 +1,5 @@
-//! Asks the cluster for everything that a check depends on. Whatever cannot be asked is a sentence in the place of the answer, so
-//! that the rest is checked all the same.
+//! Asks the cluster for everything that a check depends on. If a question cannot be answered, a sentence takes the
+//! place of the answer, so that the rest is checked all the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -28,17 +28,17 @@ use super::facts::{Asked, Facts, Policies, Right, Webhook};
 use super::judge::Stage;
 use crate::reach::{Cluster, Request, look_twice, sentence};
 
-/// So many agents that are not ready are asked why.
+/// At most this many agents that are not ready are asked why.
 const MOST_PROBES: usize = 10;
 /// The label of all objects of an installation.
 const OURS: &str = "app.kubernetes.io/part-of=prewarm";
-/// Where OpenKruise's manager says that it lives.
+/// The Lease of OpenKruise's manager.
 const RIVAL: (&str, &str) = ("kruise-system", "kruise-manager");
-/// The names of daemons of others.
+/// The names of other implementations' daemons.
 const RIVAL_DAEMONS: [&str; 1] = ["kruise-daemon"];
-/// Where nodes say that they live.
+/// The namespace of the Leases of nodes.
 const HEARTBEATS: &str = "kube-node-lease";
-/// What an installation makes.
+/// What an installation has to create.
 const INSTALLED: [(&str, &str); 8] = [
     ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
@@ -50,7 +50,6 @@ const INSTALLED: [(&str, &str); 8] = [
     ("apps", "daemonsets"),
 ];
 
-/// Asks for everything.
 pub async fn gather(cluster: &Cluster, namespace: &str, stage: Stage) -> anyhow::Result<Facts> {
     let asking = Asking { cluster, namespace };
     let clocks = asking.clocks().await?;
@@ -105,7 +104,7 @@ impl Asking<'_> {
         Api::all(self.cluster.client.clone())
     }
 
-    /// A server that does not answer at all is the one thing that ends a check.
+    /// A server that does not answer at all is the only error that ends a check.
     async fn clocks(&self) -> anyhow::Result<(Timestamp, Option<Timestamp>)> {
         let request = http::Request::get("/version").body(kube::client::Body::empty())?;
         let answer = self.cluster.client.send(request).await;
@@ -225,7 +224,7 @@ impl Asking<'_> {
         })
     }
 
-    /// What agents that are not ready say of themselves.
+    /// What agents that are not ready answer to a probe.
     async fn probes(&self, pods: &[Pod]) -> BTreeMap<String, Asked<String>> {
         let is_ready = |pod: &&Pod| {
             let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref());
@@ -253,7 +252,7 @@ impl Asking<'_> {
         answers
     }
 
-    /// Asks a pod through the API server. A refusal of the pod itself is an answer.
+    /// Asks a pod through the API server. A refusal by the pod itself counts as an answer.
     async fn ask(&self, pod: &Pod, path: &str) -> Asked<String> {
         let ports =
             pod.spec.iter().flat_map(|spec| &spec.containers).flat_map(|one| one.ports.iter().flatten());
@@ -285,7 +284,7 @@ fn is_running(pod: &Pod) -> bool {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
 }
 
-/// A webhook, if it names kinds of ours. One for every kind of any group belongs to a policy engine.
+/// A webhook, if it names our kinds. One for every kind of any group belongs to a policy engine.
 fn named(
     configuration: String,
     name: &str,

@@ -1,4 +1,5 @@
-//! What facts mean: each question a function, each answer a line with the next step. Nothing is asked of a cluster here.
+//! What the facts mean: one function per question, one line with the next step per answer. The cluster is not asked
+//! here.
 
 mod agents;
 mod controller;
@@ -13,11 +14,10 @@ use super::report::Report;
 pub enum Stage {
     /// Before anything is installed.
     Before,
-    /// Afterwards.
+    /// After the installation.
     After,
 }
 
-/// Judges everything that matters at a stage.
 pub fn judge(facts: &Facts, stage: Stage) -> Report {
     let mut findings = kubernetes::judge(facts, stage);
     findings.extend(definitions::judge(facts, stage));

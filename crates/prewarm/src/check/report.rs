@@ -7,21 +7,16 @@ use serde::Serialize;
 use crate::answer::Exit;
 use crate::show::{self, Look};
 
-/// One thing that was checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about.
     pub section: Section,
-    /// How it is.
     pub verdict: Verdict,
-    /// The sentence.
     pub what: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_step: Option<String>,
 }
 
-/// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -33,13 +28,13 @@ pub enum Verdict {
     Bad,
 }
 
-/// What findings are about, in the order in which they are shown.
+/// The subject of a finding, in the order of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Section {
     /// The cluster itself.
     Kubernetes,
-    /// Definitions and what stands in their way.
+    /// The definitions, and whatever interferes with them.
     Definitions,
     /// The controller.
     Controller,
@@ -59,37 +54,32 @@ impl Section {
 }
 
 impl Finding {
-    /// All is well.
     pub fn good(section: Section, what: impl Into<String>) -> Self {
         Self { section, verdict: Verdict::Good, what: what.into(), next_step: None }
     }
 
-    /// It works, but.
     pub fn warning(section: Section, what: impl Into<String>, next_step: impl Into<String>) -> Self {
         Self { section, verdict: Verdict::Warning, what: what.into(), next_step: Some(next_step.into()) }
     }
 
-    /// It does not work.
     pub fn bad(section: Section, what: impl Into<String>, next_step: impl Into<String>) -> Self {
         Self { section, verdict: Verdict::Bad, what: what.into(), next_step: Some(next_step.into()) }
     }
 
-    /// It could not be looked at.
+    /// A fact that could not be read.
     pub fn unknown(section: Section, what: &str, why: &str) -> Self {
-        let next_step = "ask somebody with the rights to look, or look with another --context";
-        Self::warning(section, format!("{what} could not be looked at: {why}"), next_step)
+        let next_step = "ask somebody with the rights, or try another --context";
+        Self::warning(section, format!("{what} could not be read: {why}"), next_step)
     }
 }
 
-/// All findings.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// In the order in which they are shown.
+    /// In the order of the output.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// The worst of them.
     pub fn worst(&self) -> Verdict {
         self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Good)
     }

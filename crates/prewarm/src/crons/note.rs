@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use super::times::Times;
 use super::{State, trouble};
 
-/// One note. Programs read it as its sentence.
+/// One note. JSON and YAML contain its sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The schedule has no times, for this reason.
@@ -50,7 +50,7 @@ impl fmt::Display for Note {
             Self::NoTimes(why) | Self::Hindered(why) | Self::LastRunFailed(why) => formatter.write_str(why),
             Self::Overdue(due) => write!(
                 formatter,
-                "a run is due since {due} and has not started; check that `prewarm controller` is running"
+                "a run has been due since {due} and has not started; check that `prewarm controller` is running"
             ),
             Self::NotSeen => formatter.write_str(
                 "no controller has looked at the cron job yet; check that `prewarm controller` is running",

@@ -1,4 +1,4 @@
-//! A cron job in one word.
+//! The state of a cron job in one word.
 
 use prewarm_api::kruise::{AdvancedCronJob, SkipReason};
 use prewarm_api::names::condition::{LAST_RUN_SUCCEEDED, SCHEDULING};
@@ -8,32 +8,31 @@ use serde::Serialize;
 use super::trouble;
 use crate::show::Tone;
 
-/// How a cron job is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
-    /// No controller has looked at it.
+    /// No controller has looked at it yet.
     New,
     /// It waits for its next run.
     Scheduled,
     /// A run is going on.
     Running,
-    /// It starts no further runs because somebody wants it so.
+    /// It was paused and starts no further runs.
     Paused,
     /// The run that ended last did not succeed.
     Failed,
-    /// No run starts: the schedule has no times, or the server does not take the runs.
+    /// No run can start: the schedule has no times, or the API server refuses the runs.
     Stuck,
     /// It is being deleted.
     Deleting,
 }
 
 impl State {
-    /// That of a cron job whose schedule has times or not.
+    /// The state of a cron job, given whether its schedule has times.
     pub fn of(cron: &AdvancedCronJob, has_times: bool) -> Self {
         if cron.metadata.deletion_timestamp.is_some() {
             return Self::Deleting;
         }
-        // Both are about whether somebody wants a run now, and nothing is wrong with that.
+        // Both reasons are choices of the user, so nothing is wrong.
         let is_wanted = matches!(hindrance::told(cron), Some(SkipReason::Paused | SkipReason::Forbidden));
         let is_hindered = trouble(cron, SCHEDULING).is_some() && !is_wanted;
         let Some(status) = &cron.status else {
@@ -48,12 +47,11 @@ impl State {
         }
     }
 
-    /// Whether somebody has to look after it.
+    /// Whether somebody has to act.
     pub fn is_bad(self) -> bool {
         matches!(self, Self::Failed | Self::Stuck)
     }
 
-    /// Its colour.
     pub fn tone(self) -> Tone {
         match self {
             Self::Scheduled => Tone::Good,

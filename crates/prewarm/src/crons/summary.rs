@@ -17,15 +17,10 @@ use crate::show::ago;
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     kind: &'static str,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// How it is doing.
     pub state: State,
-    /// Its schedule, as it is written.
     pub schedule: String,
-    /// The zone in which the schedule is read.
     pub zone: String,
     /// The kind of its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +28,7 @@ pub struct Summary {
     /// The time for which its last run was scheduled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<Timestamp>,
-    /// How the run that ended last has ended.
+    /// The result of the run that ended last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_result: Option<Ending>,
     /// The image that failed last; it stays when later runs succeed.
@@ -42,7 +37,6 @@ pub struct Summary {
     /// The time of its next run; none if it is paused or has no times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_run: Option<Timestamp>,
-    /// The names of the runs that are going on.
     pub active: Vec<String>,
     /// Runs that did not happen, by reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -58,20 +52,18 @@ pub struct Summary {
     zone_of_times: Option<Zone>,
 }
 
-/// How a run has ended.
+/// The result of a run.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ending {
-    /// Whether it succeeded.
     pub succeeded: bool,
-    /// Why not, or how, in one word.
+    /// The reason in one word.
     pub reason: String,
-    /// The same in a sentence, with the name of the run.
+    /// A sentence with the name of the run.
     pub message: String,
 }
 
 impl Summary {
-    /// That of a cron job at this time.
     pub fn of(cron: &AdvancedCronJob, now: Timestamp) -> Self {
         let status = cron.status.clone().unwrap_or_default();
         let times = Times::of(cron, now);
@@ -103,17 +95,16 @@ impl Summary {
         }
     }
 
-    /// Its name with its kind, as people write it.
+    /// Its kind and name as users write them.
     pub fn title(&self) -> String {
         format!("{}/{}", self.kind.to_lowercase(), self.name)
     }
 
-    /// Its name as kubectl has it.
+    /// Its name in the output of kubectl.
     pub fn full_name(&self) -> String {
         format!("{}.{GROUP}/{}", self.kind.to_lowercase(), self.name)
     }
 
-    /// How long ago it was made.
     pub fn age(&self) -> String {
         self.created.map_or("-".to_owned(), |created| ago(created, self.now))
     }
@@ -128,18 +119,17 @@ impl Summary {
         self.next_run.map(|next| format!("in {}", ago(self.now, next)))
     }
 
-    /// A time as clocks in the zone of the schedule show it, if that is not UTC.
+    /// A time in the zone of the schedule, unless that is UTC.
     pub fn there(&self, time: Timestamp) -> Option<String> {
         let zone = self.zone_of_times.as_ref().filter(|zone| zone.name() != "UTC")?;
         Some(format!("{} in {}", zone.show(time), zone.name()))
     }
 
-    /// Why runs did not happen.
+    /// A sentence for each reason why runs did not happen.
     pub fn skips(&self) -> Vec<String> {
         self.skipped.iter().map(words::skipped).collect()
     }
 
-    /// How many runs did not happen.
     pub fn skipped_count(&self) -> i64 {
         self.skipped.iter().fold(0, |sum, runs| sum.saturating_add(runs.count))
     }
@@ -164,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_run_that_nobody_starts_is_told() {
-        let due = "a run is due since 2026-11-17T10:00:00Z and has not started; check that `prewarm controller` is running";
+        let due = "a run has been due since 2026-11-17T10:00:00Z and has not started; check that `prewarm controller` is running";
         assert_eq!(notes("@hourly", &json!({"lastScheduleTime": "2026-11-17T02:00:00Z"})), [due]);
         assert_eq!(notes("@hourly", &json!({"lastScheduleTime": "2026-11-17T10:00:00Z"})), [""; 0]);
         let new = "no controller has looked at the cron job yet; check that `prewarm controller` is running";

@@ -1,5 +1,5 @@
-//! When a cron job runs next, as the controller counts: from the last time that was settled, which is the time of its last
-//! run, of the last run that was skipped, or of its making.
+//! When a cron job runs next, counted as the controller counts: from the last time that was settled, which is the
+//! time of its last run, of the last skipped run, or of its creation.
 
 use jiff::{SignedDuration, Timestamp};
 use prewarm_api::kruise::AdvancedCronJob;
@@ -7,27 +7,25 @@ use prewarm_plan::cluster::advanced_cron_job::due::settled_until;
 use prewarm_plan::cluster::advanced_cron_job::timetable::{self, Trouble};
 use prewarm_plan::schedule::{Schedule, Zone};
 
-/// A controller needs no longer to start a run, or to count it as skipped.
+/// The time in which a controller starts a run or counts it as skipped.
 const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// When a cron job runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
-    /// The next time that is not over.
+    /// The next time in the future.
     pub next: Timestamp,
-    /// A time that has come and that nobody has dealt with.
+    /// A time that has passed without a run or a skip.
     pub overdue: Option<Timestamp>,
-    /// The zone of the schedule.
     pub zone: Zone,
 }
 
 impl Times {
-    /// Those of a cron job, or why it has none.
+    /// The times of a cron job, or why it has none.
     pub fn of(cron: &AdvancedCronJob, now: Timestamp) -> Result<Self, Trouble> {
         let schedule: Schedule = timetable::read(&cron.spec)?;
         let settled = settled_until(cron);
         let missed = schedule.missed(settled, now);
-        // What happens every so often is counted from the time before, and not from whenever somebody looks.
+        // `@every` counts from the previous run, not from the present.
         let before = missed.map_or(settled, |missed| missed.latest);
         let next = timetable::next(&schedule, &cron.spec.schedule, before)?;
         let overdue = missed.map(|missed| missed.latest).filter(|due| now.duration_since(*due) > GRACE);
@@ -63,7 +61,7 @@ mod tests {
     fn the_next_run_comes_after_now_and_after_the_last_one() {
         let last = |time: &str| json!({"lastScheduleTime": time});
         assert_eq!(times("0 * * * *", &last("2026-11-17T10:00:00Z")), Ok(at("2026-11-17T11:00:00Z")));
-        // The clock of the controller is ahead.
+        // The controller's clock is ahead.
         assert_eq!(times("0 * * * *", &last("2026-11-17T11:00:00Z")), Ok(at("2026-11-17T12:00:00Z")));
     }
 

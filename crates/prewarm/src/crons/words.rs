@@ -9,7 +9,7 @@ use crate::show::counted;
 /// The sentence for runs that were skipped for one reason.
 pub fn skipped(runs: &SkippedRuns) -> String {
     let count = usize::try_from(runs.count).unwrap_or_default();
-    // So many are counted one by one at a time, and one stands for more.
+    // The controller counts up to this many runs one by one; the largest count stands for more.
     let is_cut = u64::try_from(runs.count).is_ok_and(|count| count >= MOST_COUNTED);
     let at_least = if is_cut { "at least " } else { "" };
     let (number, Time(due)) = (counted(count, "run"), &runs.last_time);
@@ -20,10 +20,12 @@ pub fn skipped(runs: &SkippedRuns) -> String {
 fn reason(reason: SkipReason) -> &'static str {
     match reason {
         SkipReason::Paused => "while the cron job was paused",
-        SkipReason::Forbidden => "because the run before was still going on, and concurrencyPolicy is Forbid",
+        SkipReason::Forbidden => {
+            "because the previous run was still going on and concurrencyPolicy is Forbid"
+        }
         SkipReason::Refused => "because the API server refused",
-        SkipReason::TooLate => "because startingDeadlineSeconds were over",
-        SkipReason::Missed => "because no controller was there",
+        SkipReason::TooLate => "because startingDeadlineSeconds had passed",
+        SkipReason::Missed => "because no controller was running",
     }
 }
 
@@ -45,10 +47,10 @@ mod tests {
             .map(|(reason, count)| skipped(&SkippedRuns { reason, count, last_time: last_time.clone() }));
         insta::assert_snapshot!(lines.join("\n"), @r"
         2 runs did not happen while the cron job was paused; the last was due at 2026-11-17T02:00:00Z
-        1 run did not happen because the run before was still going on, and concurrencyPolicy is Forbid; it was due at 2026-11-17T02:00:00Z
+        1 run did not happen because the previous run was still going on and concurrencyPolicy is Forbid; it was due at 2026-11-17T02:00:00Z
         3 runs did not happen because the API server refused; the last was due at 2026-11-17T02:00:00Z
-        1 run did not happen because startingDeadlineSeconds were over; it was due at 2026-11-17T02:00:00Z
-        at least 1000 runs did not happen because no controller was there; the last was due at 2026-11-17T02:00:00Z
+        1 run did not happen because startingDeadlineSeconds had passed; it was due at 2026-11-17T02:00:00Z
+        at least 1000 runs did not happen because no controller was running; the last was due at 2026-11-17T02:00:00Z
         ");
     }
 }

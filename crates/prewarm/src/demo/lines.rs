@@ -1,4 +1,4 @@
-//! The story as plain lines, each with the time since the beginning.
+//! The story as plain lines, each with the time since the start.
 
 use std::time::{Duration, Instant};
 
@@ -8,24 +8,23 @@ use tokio::sync::mpsc;
 
 use super::Ending;
 
-/// What has to be known of a cluster to speak of it.
+/// What the texts about a cluster contain.
 pub struct About {
-    /// How many nodes it begins with.
+    /// The number of nodes at the start.
     pub nodes: usize,
-    /// How clients reach it.
+    /// The path of the kubeconfig.
     pub kubeconfig: String,
-    /// Whether it stays after the story.
+    /// Whether the cluster stays after the story.
     pub stays: bool,
 }
 
 impl About {
-    /// What is to be known of this one.
     pub fn of(cluster: &Cluster, stays: bool) -> Self {
         let kubeconfig = cluster.kubeconfig().display().to_string();
         Self { nodes: cluster.nodes.len(), kubeconfig, stays }
     }
 
-    /// What there is and how to look at it.
+    /// The first lines: what there is, and how to look at it.
     pub fn opening(&self) -> String {
         let Self { nodes, kubeconfig, .. } = self;
         format!(
@@ -34,7 +33,7 @@ impl About {
         )
     }
 
-    /// The last words.
+    /// The last line.
     pub fn closing(&self) -> String {
         if self.stays {
             let kubeconfig = &self.kubeconfig;
@@ -47,7 +46,7 @@ impl About {
     }
 }
 
-/// What is said, with the time since the beginning.
+/// A line of the story with the time since the start.
 pub fn line(word: &Word, at: Duration) -> String {
     let seconds = at.as_secs_f64();
     match word {
@@ -57,7 +56,7 @@ pub fn line(word: &Word, at: Duration) -> String {
     }
 }
 
-/// Prints what is said as it is said.
+/// Prints the lines of the story as they come.
 pub async fn follow(
     about: &About,
     story: impl Future<Output = Result<(), Trouble>>,

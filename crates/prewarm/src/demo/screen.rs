@@ -1,5 +1,5 @@
-//! The live view: what happens is heard and seen into the [`state`], the [`view`] of it is settled ten times a second, and
-//! [`draw`] puts it on the [`terminal`].
+//! The live view: observations go into the [`state`], a [`view`] of it is made ten times a second, and [`draw`]
+//! puts that on the [`terminal`].
 
 mod draw;
 mod ears;
@@ -28,16 +28,16 @@ use ears::{Ears, Heard};
 use state::{Sight, State};
 pub use terminal::Terminal;
 
-/// The time between two frames, at most: the clock goes on.
+/// The longest time between two frames, because the clock moves on.
 const STILL: Duration = Duration::from_secs(1);
 
-/// Where the cluster is looked into.
+/// The parts of the cluster that the view observes.
 pub struct Windows {
     pub client: Client,
     pub seats: channel::Receiver<Vec<Seat>>,
 }
 
-/// Shows the story until its end, and the cluster after it if it stays. Then the terminal has a summary.
+/// Shows the story until its end, and then the cluster if it stays. At last it prints a summary.
 pub async fn follow(
     mut terminal: Terminal,
     windows: Windows,
@@ -54,16 +54,15 @@ pub async fn follow(
     Ok(ending)
 }
 
-/// What goes on while the terminal is drawn on.
+/// The view while the terminal is drawn on.
 struct Show {
     about: About,
     windows: Windows,
     palette: Palette,
     start: Instant,
     state: State,
-    /// When the last frame was drawn.
     drawn: Option<Instant>,
-    /// Whether something has been heard since then.
+    /// Whether something was observed since then.
     has_news: bool,
 }
 
@@ -93,7 +92,7 @@ impl Show {
         }
     }
 
-    /// Draws a frame if there is anything new, and now and then anyway.
+    /// Draws a frame if something has changed, and from time to time anyway.
     fn draw(&mut self, terminal: &mut Terminal) -> std::io::Result<()> {
         let now = self.start.elapsed();
         let has_moved = self.state.see(gather(&self.windows.seats), now);
@@ -107,7 +106,7 @@ impl Show {
         terminal.draw(|frame| draw::draw(frame, &view, &self.palette))
     }
 
-    /// What a person keeps: how each scene ended.
+    /// The summary: how each scene ended.
     fn summary(&self, ending: &Ending) -> String {
         let mut text = String::new();
         for (at, word) in &self.state.summary {
@@ -120,7 +119,7 @@ impl Show {
     }
 }
 
-/// Looks at every node.
+/// Reads the state of every node.
 fn gather(seats: &channel::Receiver<Vec<Seat>>) -> Vec<Sight> {
     let seats = seats.borrow();
     let look = |Seat { name, zone, store }: &Seat| Sight {

@@ -1,4 +1,4 @@
-//! Why a cron job has run or not: when, how its runs ended, and why some did not happen.
+//! Explains a cron job: when it runs, how its runs ended, and why some did not happen.
 
 mod report;
 mod run;
@@ -17,7 +17,7 @@ use report::Item;
 pub use report::Report;
 use run::Run;
 
-/// Cron jobs, and what they have made. Only kinds are read that a cron job of this name makes.
+/// The cron jobs of a name, and their runs. Only the kinds that they make are read.
 pub struct Source {
     crons: Crons,
     lists: Option<Feed<ImageListPullJob>>,
@@ -45,7 +45,6 @@ impl Source {
         Ok(source)
     }
 
-    /// What is to be told at this time.
     pub fn report(&self, name: &JobName, now: Timestamp) -> anyhow::Result<Report> {
         let found = self.crons.named(name);
         anyhow::ensure!(!found.is_empty(), "the cron job {name} is gone");
@@ -53,7 +52,7 @@ impl Source {
         Ok(Report { items: items.collect() })
     }
 
-    /// The runs of a cron job, the latest first.
+    /// The runs of a cron job, latest first.
     fn runs(&self, cron: &Arc<AdvancedCronJob>, now: Timestamp) -> Vec<Run> {
         let uid = cron.metadata.uid.as_deref().unwrap_or_default();
         let lists = self.lists.iter().flat_map(Feed::objects);

@@ -1,4 +1,5 @@
-//! Reads what the controller knows of a job: the job, its list, all nodes, and the pods that it selects by.
+//! Reads everything that the controller would know of a job: the job, its list, all nodes, and the pods that it
+//! selects by.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,19 +13,17 @@ use prewarm_plan::cluster::{Input, Kernel, Kind, Object, Settings};
 use crate::jobs::{Job, JobName, Jobs};
 use crate::reach::{Feed, Narrow, Reader};
 
-/// What an explanation is made of.
+/// The state of the cluster that an explanation is derived from.
 pub struct World {
     /// The jobs that pull: one, or those of a list.
     pub jobs: Vec<Arc<ImagePullJob>>,
-    /// The NodeImages by name.
     pub images: BTreeMap<String, Arc<NodeImage>>,
-    /// The names of all nodes.
     pub nodes: Vec<String>,
     /// What the controller would know.
     pub kernel: Kernel,
 }
 
-/// Everything that is read, each kind with one list.
+/// The objects, read with one list for each kind.
 pub struct Source {
     jobs: Jobs,
     images: Feed<NodeImage>,

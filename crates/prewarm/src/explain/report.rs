@@ -22,7 +22,7 @@ pub struct Report {
     items: Vec<Row>,
     #[serde(skip)]
     has_images: bool,
-    /// Pulls that have ended and that no NodeImage tells of any more.
+    /// How many finished pulls no NodeImage reports any more.
     #[serde(skip)]
     forgotten: usize,
 }
@@ -38,7 +38,7 @@ pub struct Row {
 }
 
 impl Report {
-    /// Explains all nodes of the jobs, or those with these names.
+    /// Explains all nodes of the jobs, or only those with the given names.
     pub fn of(world: &World, only: &[String], now: Timestamp) -> Self {
         let rows = world.jobs.iter().flat_map(|job| Explained { world, job, now }.rows(only));
         let items: Vec<Row> = rows.collect();
@@ -81,7 +81,7 @@ impl show::Report for Report {
             (0, false) => String::new(),
             (count, _) => {
                 let pulls = counted(count, "more pull");
-                format!("The job is over; the nodes do not tell of {pulls} any more, which did not fail.\n")
+                format!("The job is over; the nodes no longer report {pulls}, which did not fail.\n")
             }
         }
     }
@@ -127,7 +127,7 @@ impl Explained<'_> {
         Row { node: node.to_owned(), image: self.job.spec.image.clone(), state, why }
     }
 
-    /// A job that is over: what its nodes still tell, and the nodes that it lists as failed.
+    /// A job that is over: the nodes that still report the image, and those that the job lists as failed.
     fn finished(&self) -> Vec<Row> {
         let status = self.job.status.clone().unwrap_or_default();
         let failed = status.failed_nodes.unwrap_or_default();
@@ -148,11 +148,11 @@ impl Explained<'_> {
         unknown.map(|name| self.outsider(name)).collect()
     }
 
-    /// A node that the job has nothing to do with.
+    /// A node that the job does not select.
     fn outsider(&self, name: &str) -> Row {
         let is_node = self.world.nodes.iter().any(|node| node == name);
         let (state, why) = match (is_node, self.world.images.contains_key(name)) {
-            (_, true) => (State::NotSelected, "the job's selector does not take this node".to_owned()),
+            (_, true) => (State::NotSelected, "the job does not select this node".to_owned()),
             (true, false) => (
                 State::Unknown,
                 "the node has no NodeImage yet; virtual nodes never get one, and others within seconds while the \

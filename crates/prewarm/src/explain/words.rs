@@ -10,29 +10,28 @@ use serde::Serialize;
 use crate::jobs::FORGOTTEN;
 use crate::show::{Tone, ago, bytes, counted};
 
-/// A node in one word.
+/// The state of a node in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
     /// It has the image.
     Present,
     /// It pulls.
     Pulling,
-    /// It will be asked, or was asked and has not begun.
+    /// It will be granted the pull, or was and has not begun.
     Waiting,
-    /// It was asked and does not answer.
+    /// It was granted the pull and does not answer.
     Silent,
     /// It could not pull.
     Failed,
-    /// It had the image.
+    /// The image was removed from it.
     Lost,
-    /// The job does not take it.
+    /// The job does not select it.
     NotSelected,
-    /// There is no such node, or nothing is known of it.
+    /// No such node exists, or nothing is known of it.
     Unknown,
 }
 
 impl State {
-    /// Its colour.
     pub fn tone(self) -> Tone {
         match self {
             Self::Present => Tone::Good,
@@ -43,7 +42,7 @@ impl State {
     }
 }
 
-/// State and sentence of a node whose job is not over.
+/// State and sentence of a node of an unfinished job.
 pub fn sentence(why: &Why, told: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
     match why {
         Why::Present => (State::Present, present(told, now)),
@@ -52,63 +51,60 @@ pub fn sentence(why: &Why, told: Option<&ImageTagStatus>, now: Timestamp) -> (St
             let since = since.map(|since| format!(" {since} ago")).unwrap_or_default();
             (
                 State::Lost,
-                format!(
-                    "the image was removed{since}, again and again; it is asked for again in {}",
-                    ago(now, *at)
-                ),
+                format!("the image was removed{since}, repeatedly; it is pulled again in {}", ago(now, *at)),
             )
         }
-        Why::Lost(_) => {
-            (State::Lost, "the image was removed; it is asked for again with the next place".to_owned())
-        }
-        Why::Telling => (State::Waiting, "is being told to pull".to_owned()),
+        Why::Lost(_) => (
+            State::Lost,
+            "the image was removed; it is pulled again as soon as parallelism allows".to_owned(),
+        ),
+        Why::Telling => (State::Waiting, "the pull is being granted".to_owned()),
         Why::Unanswered(since) => unanswered(*since, now),
         Why::Reported { has_started } => reported(*has_started, told, now),
         Why::Failed => (State::Failed, failed(told)),
         Why::Again => (
             State::Waiting,
-            format!("is tried again, since the Secret is there by now; before: {}", failed(told)),
+            format!("is tried again because the Secret exists now; before: {}", failed(told)),
         ),
         Why::Waiting(wait) => (State::Waiting, waiting(wait)),
-        Why::Leaving => (
-            State::NotSelected,
-            "the job does not select it any more; what it pulls already goes on".to_owned(),
-        ),
+        Why::Leaving => {
+            (State::NotSelected, "the job no longer selects it; a pull that has begun continues".to_owned())
+        }
     }
 }
 
-/// State and sentence of a node whose job is over.
+/// State and sentence of a node of a finished job.
 pub fn over(told: Option<&ImageTagStatus>, has_failed: bool, now: Timestamp) -> (State, String) {
     match told {
         Some(told) if told.phase == PullPhase::Succeeded => (State::Present, present(Some(told), now)),
         _ if has_failed => (State::Failed, failed(told)),
         Some(told) => reported(told.start_time.is_some(), Some(told), now),
-        None => (State::Unknown, "the node tells nothing about the image any more".to_owned()),
+        None => (State::Unknown, "the node no longer reports the image".to_owned()),
     }
 }
 
 fn present(told: Option<&ImageTagStatus>, now: Timestamp) -> String {
     let end = told.and_then(|told| told.completion_time.as_ref());
     end.map_or("the image is present".to_owned(), |Time(end)| {
-        format!("the image is present since {end} ({} ago)", ago(*end, now))
+        format!("the image has been present since {end} ({} ago)", ago(*end, now))
     })
 }
 
 fn unanswered(since: Timestamp, now: Timestamp) -> (State, String) {
     let time = ago(since, now);
     if now.duration_since(since).as_secs() < ANSWER_SECONDS {
-        return (State::Waiting, format!("was told {time} ago, and has a moment to answer"));
+        return (State::Waiting, format!("was granted the pull {time} ago and may still answer"));
     }
-    (State::Silent, format!("has not answered for {time}; check that the agent runs there and is well"))
+    (State::Silent, format!("has not answered for {time}; check that its agent is running and ready"))
 }
 
-/// Agents answer within a second or so.
+/// Agents usually answer within a second.
 const ANSWER_SECONDS: i64 = 10;
 
 fn reported(has_started: bool, told: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
     let message = told.and_then(|told| told.message.clone()).filter(|message| !message.is_empty());
     if !has_started || told.is_some_and(|told| told.phase == PullPhase::Waiting) {
-        let words = message.unwrap_or_else(|| "waits on the node for the pulls before it".to_owned());
+        let words = message.unwrap_or_else(|| "waits on the node for earlier pulls".to_owned());
         return (State::Waiting, words);
     }
     let since = told.and_then(|told| told.start_time.as_ref()).map(|Time(start)| ago(*start, now));
@@ -136,8 +132,8 @@ fn waiting(wait: &Wait) -> String {
     match wait {
         Wait::Held(Hold::Image) => "the job's image cannot be read; correct spec.image".to_owned(),
         Wait::Held(Hold::Secrets(why)) => why.clone(),
-        Wait::Held(Hold::Siblings) => "the other jobs of the list are being made".to_owned(),
-        Wait::Paused => "the job is paused: parallelism is 0; raise it to go on".to_owned(),
+        Wait::Held(Hold::Siblings) => "waits until the other jobs of the list are made".to_owned(),
+        Wait::Paused => "the job is paused: parallelism is 0; raise it to continue".to_owned(),
         Wait::Parallelism { limit, ahead } => {
             let ahead = if *ahead == 0 {
                 "next in line".to_owned()
@@ -146,7 +142,9 @@ fn waiting(wait: &Wait) -> String {
             };
             format!("parallelism {limit} reached, {ahead}")
         }
-        Wait::Turn => "is told as soon as the controller looks; check that it runs if this lasts".to_owned(),
+        Wait::Turn => {
+            "waits for the controller's next pass; if this lasts, check that the controller runs".to_owned()
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Images, one row each, and where those are missing that were named.
+//! One row for each image, and where the named ones are missing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::answer::Exit;
 use crate::jobs::{Failure, Group, grouped};
 use crate::show::{self, Cell, Column, Look, bytes, names, table};
 
-/// So many names of nodes are shown; JSON and YAML have all.
+/// The most node names that are shown; JSON and YAML have all.
 const MOST_NAMES: usize = 3;
 
 const COLUMNS: [Column; 7] = [
@@ -24,7 +24,6 @@ const COLUMNS: [Column; 7] = [
     Column::new("MISSING ON"),
 ];
 
-/// All images.
 #[derive(Debug, Serialize)]
 pub struct Report {
     items: Vec<Row>,
@@ -32,7 +31,6 @@ pub struct Report {
     is_detailed: bool,
 }
 
-/// One image.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -55,7 +53,7 @@ struct Row {
 }
 
 impl Report {
-    /// All images, or those that were named; a name without tag means all of its tags.
+    /// All images, or the named ones; a name without a tag means all of its tags.
     pub fn of(nodes: &[Arc<NodeImage>], named: &[String]) -> anyhow::Result<Self> {
         let mut rows: BTreeMap<(String, String), Row> = BTreeMap::new();
         for node in nodes {
@@ -148,7 +146,7 @@ impl Row {
         ]
     }
 
-    /// What is said about it below the table.
+    /// The lines about it below the table.
     fn remarks(&self) -> String {
         self.failures.iter().map(|group| group.remark(&self.image)).collect()
     }

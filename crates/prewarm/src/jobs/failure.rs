@@ -8,39 +8,36 @@ use serde::Serialize;
 
 use crate::show::{counted, names};
 
-/// A node without the image.
+/// A node that could not pull the image.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// The node.
     pub node: String,
-    /// The image.
     pub image: String,
-    /// The class of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<FailureClass>,
-    /// What was told about it.
+    /// The message of the node's report.
     pub message: String,
 }
 
-/// Nodes that fail alike.
+/// Nodes that failed for the same reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Group {
-    /// The class of the failure, if nodes told one.
+    /// The class of the failure, if it was reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<FailureClass>,
-    /// What the first of them told.
+    /// The message of the first of them.
     pub message: String,
     /// All of them, by name.
     pub nodes: Vec<String>,
 }
 
-/// So many names of nodes are shown of a group; JSON and YAML have all.
+/// The most node names that are shown for a group; JSON and YAML have all.
 const MOST_NAMES: usize = 10;
 
 impl Group {
-    /// What is said about it: on what, how many, why, and who.
+    /// The lines below a table: what failed, on how many nodes, why, and on which.
     pub fn remark(&self, subject: &str) -> String {
         let Self { class, message, nodes } = self;
         let class = class.map(|class| format!(" ({class:?})")).unwrap_or_default();
@@ -49,10 +46,10 @@ impl Group {
     }
 }
 
-/// What is said of a node whose NodeImage does not tell any more.
-pub const FORGOTTEN: &str = "the reason is no longer told; look at the events of the job";
+/// The message for a node whose NodeImage does not report the image any more.
+pub const FORGOTTEN: &str = "the reason is no longer reported; see the events of the job";
 
-/// The nodes that failed for a job, by name.
+/// The nodes that could not pull a job's image, by name.
 pub fn failures<'a>(job: &ImagePullJob, images: impl IntoIterator<Item = &'a NodeImage>) -> Vec<Failure> {
     let Ok(reference) = ImageRef::parse(&job.spec.image) else { return Vec::new() };
     let listed = job.status.as_ref().and_then(|status| status.failed_nodes.clone()).unwrap_or_default();
@@ -79,13 +76,13 @@ fn failure(job: &ImagePullJob, node: String, status: Option<&ImageTagStatus>) ->
     }
 }
 
-/// What a node tells about an image.
+/// What a node reports about an image.
 pub fn status_of<'a>(object: &'a NodeImage, reference: &ImageRef) -> Option<&'a ImageTagStatus> {
     let images = object.status.as_ref()?.image_statuses.as_ref()?;
     images.get(reference.name())?.tags.iter().find(|tag| tag.tag == reference.tag())
 }
 
-/// Whether a job wants the image of this node.
+/// Whether the node was granted the image for this job.
 fn is_wanted(object: &NodeImage, reference: &ImageRef, job: &ImagePullJob) -> bool {
     let Some(image) = object.spec.images.get(reference.name()) else { return false };
     let mut owners = image

@@ -1,14 +1,14 @@
-//! How a job is named on the command line: `web`, or `imagepulljob/web` where several kinds have the name.
+//! The name of a job on the command line: `web`, or `imagepulljob/web` if several kinds share the name.
 
 use std::fmt;
 use std::str::FromStr;
 
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
 
-/// What kubectl takes for an AdvancedCronJob beside its name; the other kinds have no short one.
+/// kubectl's short name of an AdvancedCronJob; the other kinds have none.
 const SHORT_FOR_CRON: &str = "acj";
 
-/// A name, perhaps with its kind.
+/// A name, and its kind if one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobName {
     kind: Option<&'static str>,
@@ -30,7 +30,7 @@ impl FromStr for JobName {
     }
 }
 
-/// Any name that kubectl takes for the kind.
+/// Accepts any name that kubectl takes for the kind.
 fn read_kind(word: &str) -> Result<&'static str, String> {
     let word = word.split('.').next().unwrap_or_default().to_lowercase();
     let is_meant = |kind: &&&str| {
@@ -51,7 +51,7 @@ impl JobName {
         self.name == name && self.kind.is_none_or(|wanted| wanted == kind)
     }
 
-    /// Whether no pull job can be meant.
+    /// Whether only a cron job can be meant.
     pub fn is_of_cron(&self) -> bool {
         self.kind == Some(ADVANCED_CRON_JOB)
     }

@@ -1,4 +1,4 @@
-//! A job in one word.
+//! The state of a job in one word.
 
 use prewarm_api::kruise::{CompletionType, ImagePullJob};
 use prewarm_plan::cluster::image_pull_job::explain::reported_hold;
@@ -8,16 +8,15 @@ use serde::Serialize;
 use super::Job;
 use crate::show::Tone;
 
-/// How a job is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
-    /// No controller has looked at it.
+    /// No controller has looked at it yet.
     New,
     /// It waits for something, such as its Secrets.
     Waiting,
     /// Its parallelism is 0.
     Paused,
-    /// Nodes pull or will.
+    /// Nodes are pulling, or will.
     Running,
     /// It never ends, and every node has the image for now.
     Settled,
@@ -30,7 +29,6 @@ pub enum State {
 }
 
 impl State {
-    /// That of a job.
     pub fn of(job: &Job) -> Self {
         if job.metadata().deletion_timestamp.is_some() {
             return Self::Deleting;
@@ -41,12 +39,11 @@ impl State {
             None => {}
         }
         let states: Vec<Self> = job.parts().iter().map(|part| part_state(part)).collect();
-        // Of many parts the most lively one tells.
+        // A list shows the most active state of its parts.
         let rank = [Self::Running, Self::Waiting, Self::Paused, Self::Failed, Self::Settled, Self::Done];
         rank.into_iter().find(|state| states.contains(state)).unwrap_or(Self::New)
     }
 
-    /// Its colour.
     pub fn tone(self) -> Tone {
         match self {
             Self::Done | Self::Settled => Tone::Good,

@@ -1,4 +1,4 @@
-//! Judges the objects of one file. Pure: bytes come in, findings go out.
+//! Checks the objects of one file. Pure: bytes come in, findings go out.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,9 @@ use super::misplaced;
 use super::report::{FileReport, Finding, ObjectName, Severity};
 use crate::yaml::{self, Document, Marks, Position, Problem};
 
-/// How many unknown fields of one object are looked up elsewhere in it; each costs several inspections.
+/// For at most this many unknown fields of an object the right place is searched; each costs several inspections.
 const MAX_LOOKUPS_PER_OBJECT: usize = 20;
 
-/// Checks one file.
 pub fn check(file: &str, bytes: Vec<u8>) -> FileReport {
     let mut checker = Checker { file, seen: BTreeMap::new(), report: FileReport::default() };
     match decode(bytes) {
@@ -28,7 +27,7 @@ pub fn check(file: &str, bytes: Vec<u8>) -> FileReport {
 
 struct Checker<'a> {
     file: &'a str,
-    /// Where each object was first seen. It ends with the file: overlays repeat names across files on purpose.
+    /// Where each object was first seen. It is kept for one file only: overlays repeat names across files on purpose.
     seen: BTreeMap<ObjectName, Position>,
     report: FileReport,
 }
@@ -37,7 +36,7 @@ struct Checker<'a> {
 struct Located<'a> {
     value: &'a Value,
     marks: &'a Marks,
-    /// Where it stands in its document.
+    /// Its path in the document.
     path: FieldPath,
 }
 
@@ -59,7 +58,7 @@ impl Checker<'_> {
     fn document(&mut self, document: &Document) {
         let before = (self.report.objects, self.report.errors);
         self.object(&Located { value: &document.value, marks: &document.marks, path: FieldPath::root() });
-        // Slips in objects that are none of ours are for others to find.
+        // Mistakes in objects of other kinds are left to other tools.
         let is_ours = before != (self.report.objects, self.report.errors);
         for Problem { at, path, message } in document.problems.iter().filter(|_| is_ours) {
             self.error(*at, path.clone(), message.clone(), Some(ObjectName::of(&document.value)));
@@ -133,7 +132,7 @@ impl Checker<'_> {
         let mut lookups = 0;
         let mistyped: Vec<FieldPath> =
             violations.iter().filter(|one| one.class == Class::Type).map(|one| one.path.clone()).collect();
-        // That a value is of the wrong type says it all; what it contains is not unknown besides.
+        // If a value has the wrong type, that is enough; its content is not reported as unknown as well.
         let is_aside =
             |one: &Violation| one.class == Class::UnknownField && mistyped.contains(&one.path.parent());
         for violation in violations.into_iter().filter(|one| !is_aside(one)) {
@@ -146,7 +145,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Says when an object is given twice: applied together, the later one silently wins.
+    /// Reports an object that is given twice: when both are applied, the later one silently wins.
     fn note_repetition(&mut self, object: &Located<'_>) {
         let name = ObjectName::of(object.value);
         let Some(own_name) = name.name.clone() else { return };
@@ -206,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// The pieces of a manifest, in an order that makes no sense.
+    /// The pieces of a manifest in a meaningless order.
     fn shuffled_manifests() -> impl Strategy<Value = String> {
         let lines = vec![
             "apiVersion: apps.kruise.io/v1beta1",

@@ -1,9 +1,9 @@
-//! Turns the bytes of a file into text, or into a sentence about why they are none.
+//! Turns the bytes of a file into text, or into a sentence about why they are not text.
 
 use super::sources::MAX_FILE_BYTES;
 use crate::yaml::Position;
 
-/// The bytes as text, or where and why they are none.
+/// The bytes as text, or where and why they are not text.
 pub fn decode(bytes: Vec<u8>) -> Result<String, (Position, String)> {
     if bytes.len() > MAX_FILE_BYTES {
         let message = format!(

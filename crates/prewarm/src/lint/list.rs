@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use prewarm_api::validate::{Inspection, inspect};
 use serde_json::{Value, json};
 
-/// Whether an object is a list whose items are worth a look, and what they are called.
+/// Whether an object is a list whose items are checked, and how they get their kind.
 pub fn items_of(object: &Value) -> Option<ItemNames> {
     let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
     if (api_version, kind) == ("v1", "List") {
@@ -17,16 +17,16 @@ pub fn items_of(object: &Value) -> Option<ItemNames> {
     matches!(inspect(&item), Inspection::Ours(_)).then_some(names)
 }
 
-/// What the items of a list are called when they do not say it themselves.
+/// The kind of the items that do not have one themselves.
 pub enum ItemNames {
-    /// `v1 List`: every item says what it is.
+    /// `v1 List`: every item has its own kind.
     Own,
-    /// `ImagePullJobList` and the like: the API leaves the names of the items out.
+    /// `ImagePullJobList` and the like: the API leaves the kind of the items out.
     Inherited { api_version: String, kind: String },
 }
 
 impl ItemNames {
-    /// The item with the names it has or inherits.
+    /// The item with the kind that it has or inherits.
     pub fn complete<'a>(&self, item: &'a Value) -> Cow<'a, Value> {
         match (self, item) {
             (Self::Inherited { api_version, kind }, Value::Object(fields))

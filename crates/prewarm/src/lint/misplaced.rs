@@ -1,16 +1,17 @@
-//! Finds the place of a field that was indented too far, or that slipped under the wrong neighbour.
+//! Finds the right place of a field that was indented too far, or that slipped under the wrong neighbour.
 //!
-//! The rules name fields that belong further down; this looks further up. It asks the rules instead of keeping
-//! a table of fields: a small object has the field at another place, and where it is not unknown, it belongs.
+//! The rules themselves suggest places further down; this looks further up. It asks the rules instead of keeping a
+//! table of fields: it puts the field at another place of a small object, and where the field is not unknown, it
+//! belongs.
 
 use prewarm_api::path::{FieldPath, Step};
 use prewarm_api::validate::{Class, Inspection, inspect};
 use serde_json::{Value, json};
 
-/// How many places are tried for one field; maps of images have many that are all alike.
+/// At most this many places are tried for one field; maps of images have many places that are alike.
 const MAX_CANDIDATES: usize = 16;
 
-/// No kind has a field of this name. A place that takes it takes anything (labels, for instance) and proves nothing.
+/// No kind has a field of this name. A place that accepts it accepts anything, like labels do, and proves nothing.
 const NOBODYS_FIELD: &str = "prewarm-lint-probe";
 
 /// A better sentence for an unknown field whose place is further up in the same object.
@@ -24,7 +25,8 @@ pub fn sentence(object: &Value, unknown: &FieldPath) -> Option<String> {
     Some(format!("unknown field {name:?} here; it belongs {place}, check the indentation"))
 }
 
-/// Where a field of `holder` may have slipped from: what holds the holder, and the objects beside the holder.
+/// The places from which a field of `holder` may have slipped: the parent of the holder, and the objects beside the
+/// holder.
 fn candidates(object: &Value, holder: &FieldPath) -> Vec<FieldPath> {
     if *holder == FieldPath::root() {
         return Vec::new();
@@ -32,12 +34,12 @@ fn candidates(object: &Value, holder: &FieldPath) -> Vec<FieldPath> {
     let above = holder.parent();
     let mut homes = vec![above.clone()];
     if let Some(Value::Object(fields)) = find(object, &above) {
-        // A key with nothing below it has lost its content, so it counts as an object.
+        // A key without a value has lost its content, so it counts as an object.
         let objects = fields.iter().filter(|(_, value)| value.is_null() || value.is_object());
         homes.extend(objects.map(|(name, _)| above.field(name)));
     }
     if above == FieldPath::root() {
-        // The line that opens the spec may be the one that is missing. Nobody writes a status by hand.
+        // The line that opens the spec may itself be missing. Nobody writes a status by hand.
         homes.push(above.field("spec"));
         homes.retain(|home| *home != above.field("status"));
     }
@@ -60,7 +62,7 @@ fn is_known(object: &Value, home: &FieldPath, name: &str) -> bool {
     is_unknown(home.field(NOBODYS_FIELD)) && !is_unknown(home.field(name))
 }
 
-/// An object of the same kind that has nothing but the field at its new place.
+/// An object of the same kind with only that field, at its new place.
 fn probe(object: &Value, home: &FieldPath, name: &str) -> Value {
     let fields = json!({ name: true, NOBODYS_FIELD: true });
     let mut probe = home.steps().iter().rev().fold(fields, |inner, step| match step {

@@ -1,4 +1,4 @@
-//! The report as text and as JSON. Pure: strings come out, printing is left to the caller.
+//! The report as text and as JSON. Pure: it returns strings, and the caller prints them.
 
 use std::fmt::Write;
 
@@ -74,7 +74,7 @@ impl<'a> From<&'a Finding> for JsonFinding<'a> {
     }
 }
 
-/// Values of the file may be part of a sentence; a line break in one must not look like a finding of its own.
+/// A sentence may contain values of the file; a line break in one must not look like another finding.
 fn one_line(message: &str) -> String {
     message
         .chars()

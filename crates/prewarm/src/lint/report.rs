@@ -1,4 +1,4 @@
-//! What `prewarm lint` has to say: findings, and the counts that decide its exit code.
+//! The result of `prewarm lint`: findings, and the counts that decide its exit code.
 
 use prewarm_api::path::FieldPath;
 use serde::Serialize;
@@ -6,23 +6,21 @@ use serde_json::Value;
 
 use crate::yaml::Position;
 
-/// How many findings are kept of one file. The rest is counted, so that a file of a million mistakes stays readable.
+/// The most findings that are kept of one file. The others are counted, so that the output for a broken file stays
+/// readable.
 pub const MAX_FINDINGS_PER_FILE: usize = 500;
 
-/// One thing to say about a place in a file.
+/// One remark on a place in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The file as the user named it.
     pub file: String,
-    /// Where in the file.
     pub at: Position,
-    /// Where in the object; the root if it is about the whole.
+    /// The path in the object; the root if it is about the whole object.
     pub path: FieldPath,
-    /// Whether it is a mistake.
     pub severity: Severity,
-    /// The sentence.
     pub message: String,
-    /// Which object it is about, as far as that is known.
+    /// The object that it is about, if that is known.
     pub object: Option<ObjectName>,
 }
 
@@ -30,13 +28,13 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The cluster would refuse it, or do something else than the file says.
+    /// The cluster would refuse it, or do something other than the file says.
     Error,
     /// Worth knowing; the file is fine.
     Note,
 }
 
-/// What an object calls itself.
+/// The kind and name of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectName {
@@ -47,7 +45,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// Reads the names out of an object; what is missing or no text is left out.
+    /// Reads kind and names from an object; what is missing or not a string is left out.
     pub fn of(object: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Self {
@@ -59,21 +57,20 @@ impl ObjectName {
     }
 }
 
-/// Everything found in one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileReport {
     /// In the order of the file.
     pub findings: Vec<Finding>,
-    /// How many objects of ours were checked.
+    /// How many objects of our kinds were checked.
     pub objects: usize,
     /// How many objects of other kinds were passed over.
     pub passed_over: usize,
-    /// How many errors there are, kept or not.
+    /// The number of errors, including those that are not kept.
     pub errors: usize,
 }
 
 impl FileReport {
-    /// Adds a finding, or only counts it when there are too many.
+    /// Adds a finding, or only counts it if there are too many.
     pub fn push(&mut self, finding: Finding) {
         self.errors += usize::from(finding.severity == Severity::Error);
         if self.findings.len() < MAX_FINDINGS_PER_FILE {
@@ -81,9 +78,9 @@ impl FileReport {
         }
     }
 
-    /// Puts the findings in the order of the file and says how many errors were left out.
+    /// Sorts the findings by position and reports how many errors were left out.
     pub fn close(&mut self, file: &str) {
-        // Stable, so that what was found first at one place is also said first.
+        // The order is stable, so findings at one position stay in the order in which they were found.
         self.findings.sort_by_key(|finding| finding.at);
         let kept = self.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
         if let Some(last) = self.findings.last()
@@ -101,23 +98,20 @@ impl FileReport {
     }
 }
 
-/// Everything found in all files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// By file, in the order the files were named.
     pub findings: Vec<Finding>,
-    /// How many objects of ours were checked.
+    /// How many objects of our kinds were checked.
     pub objects: usize,
     /// How many objects of other kinds were passed over.
     pub passed_over: usize,
-    /// How many errors there are.
     pub errors: usize,
     /// How many files have errors.
     pub files_with_errors: usize,
 }
 
 impl Report {
-    /// Adds what was found in one more file.
     pub fn add(&mut self, file: FileReport) {
         self.findings.extend(file.findings);
         self.objects += file.objects;

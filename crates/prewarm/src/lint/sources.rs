@@ -1,29 +1,28 @@
-//! Which files to check, and their bytes.
+//! Finds the files to check and reads them.
 //!
-//! A file that cannot be read at all ends in exit code 2. What the bytes are is judged elsewhere.
+//! A file that cannot be read leads to exit code 2. What the bytes mean is decided elsewhere.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How much of a file is read. The API server refuses objects far smaller than this.
+/// At most this much of a file is read. The API server already refuses far smaller objects.
 pub const MAX_FILE_BYTES: usize = 8 << 20;
 
-/// What marks a file in a folder as a manifest.
+/// The extensions that mark a file in a folder as a manifest.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Something to read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// Named `-`.
+    /// Standard input, named `-`.
     Stdin,
     /// A file named by the user or found in a folder.
     File(PathBuf),
 }
 
 impl Source {
-    /// How findings call it.
+    /// Its name in findings.
     pub fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
@@ -31,7 +30,7 @@ impl Source {
         }
     }
 
-    /// Reads it, but no more than one byte over the limit.
+    /// Reads at most one byte more than the limit.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         match self {
             Self::Stdin => read_limited(io::stdin().lock()),
@@ -46,16 +45,15 @@ fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What was found behind the names the user gave.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// What to read, in the order of the names and sorted within a folder.
+    /// The files in the order of the names, sorted within a folder.
     pub sources: Vec<Source>,
-    /// What could not be listed. It does not hold up the rest.
+    /// What could not be listed; the rest is checked all the same.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// Finds the files behind what the user named. Each is checked once, however often it was named.
+/// Finds the files for the names that the user gave. Each file is checked once, even if it was named twice.
 pub fn list(named: &[PathBuf]) -> Listing {
     let mut listing = Listing::default();
     for path in named {
@@ -66,7 +64,7 @@ pub fn list(named: &[PathBuf]) -> Listing {
     listing
 }
 
-/// Something the user named that could not be read, and a sentence about why.
+/// A file or folder that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// As the user named it.
@@ -76,7 +74,7 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// Says what to do about an error of the operating system.
+    /// Suggests what to do about an error of the operating system.
     pub fn new(name: String, error: &io::Error) -> Self {
         let reason = match error.kind() {
             io::ErrorKind::NotFound => {
@@ -111,7 +109,8 @@ fn list_one(path: &Path, listing: &mut Listing) {
     }
 }
 
-/// Collects the manifests of a folder in sorted order. Links to folders are not followed: they could form a circle.
+/// Collects the manifests of a folder in sorted order. Links to folders are not followed because they could form a
+/// cycle.
 fn walk(folder: &Path, listing: &mut Listing) {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = match entries {

@@ -1,4 +1,4 @@
-//! Nodes with each of their images.
+//! One row for each image of the named nodes.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -18,7 +18,6 @@ const COLUMNS: [Column; 7] = [
     Column::new("MESSAGE"),
 ];
 
-/// The images of nodes.
 #[derive(Debug, Serialize)]
 pub struct Detail {
     items: Vec<Row>,
@@ -45,7 +44,6 @@ struct Row {
 }
 
 impl Detail {
-    /// One row for each image of each node.
     pub fn of<'a>(nodes: impl IntoIterator<Item = &'a NodeImage>, now: Timestamp) -> Self {
         Self { items: nodes.into_iter().flat_map(|node| rows(node, now)).collect() }
     }

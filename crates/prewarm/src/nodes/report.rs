@@ -1,4 +1,4 @@
-//! All nodes, one row each.
+//! One row for each node.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -19,16 +19,14 @@ const COLUMNS: [Column; 9] = [
     Column::new("LAST REPORT"),
 ];
 
-/// All nodes.
 #[derive(Debug, Serialize)]
 pub struct Report {
     items: Vec<Row>,
-    /// The labels that nodes were chosen by.
+    /// The labels that the nodes were selected by.
     #[serde(skip)]
     selector: Option<String>,
 }
 
-/// One node.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -51,7 +49,6 @@ struct Row {
 }
 
 impl Report {
-    /// One row for each.
     pub fn of<'a>(
         images: impl IntoIterator<Item = &'a NodeImage>,
         selector: Option<String>,
@@ -76,7 +73,7 @@ impl Row {
             wanted,
             present,
             pulling,
-            // What a node has not spoken of waits, too.
+            // Images that the node has not reported are waiting, too.
             waiting: wanted.saturating_sub(present + pulling + failed),
             failed,
             bytes_done: told.iter().filter_map(|tag| tag.bytes_done).reduce(i64::saturating_add),
@@ -121,13 +118,13 @@ impl show::Report for Report {
     }
 }
 
-/// What a node tells of its images.
+/// The tags that a node reports.
 fn tags(status: &NodeImageStatus) -> impl Iterator<Item = &ImageTagStatus> {
     status.image_statuses.iter().flat_map(|images| images.values()).flat_map(|image| &image.tags)
 }
 
-/// When the agent last reported: agents write nothing while nothing changes. The server notes the time of each write of
-/// the status; where it does not, the latest time in the status itself counts.
+/// When the agent last reported; agents write nothing while nothing changes. The server records the time of each
+/// write of the status; where it does not, the latest time in the status itself counts.
 pub fn last_report(image: &NodeImage) -> Option<Timestamp> {
     let managed = image.metadata.managed_fields.iter().flatten();
     let written = managed.filter(|entry| entry.subresource.as_deref() == Some("status"));

@@ -11,7 +11,7 @@ use super::Args;
 use crate::schedule;
 use crate::show::ago;
 
-/// The schedule that was asked for, if one was. One that never comes makes no job either.
+/// The schedule of `--every`. One that is never due is an error.
 pub fn timetable(args: &Args) -> anyhow::Result<Option<Schedule>> {
     let Some(line) = &args.every else { return Ok(None) };
     let timetable = schedule::read(line, args.zone.as_deref())?;
@@ -19,7 +19,7 @@ pub fn timetable(args: &Args) -> anyhow::Result<Option<Schedule>> {
         .map_err(|trouble| anyhow::anyhow!(trouble.message))?;
     anyhow::ensure!(
         !args.wait,
-        "--wait is for one job, and --every makes one again and again; leave --wait out, and look with `prewarm status` \
+        "--wait is for a single job, and --every makes one again and again; leave --wait out and use `prewarm status` \
          and `prewarm explain NAME`"
     );
     anyhow::ensure!(
@@ -30,7 +30,7 @@ pub fn timetable(args: &Args) -> anyhow::Result<Option<Schedule>> {
     Ok(Some(timetable))
 }
 
-/// When the cron job that was made runs for the first time.
+/// The line about the first run of the cron job that was made.
 pub fn first_run(timetable: &Schedule, made: &DynamicObject, now: Timestamp) -> String {
     let created = made.creation_timestamp().map_or(now, |Time(created)| created);
     let Some(first) = timetable.next(created) else { return String::new() };

@@ -1,4 +1,4 @@
-//! The job, or the cron job, that the flags ask for. Pure.
+//! The job or cron job for the given flags. Pure.
 
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, API_VERSION, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
 use prewarm_api::reference::ImageRef;
@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Args, Policy};
 
-/// No name that is made from an image is longer: the server adds five letters, cron jobs eleven for the time of a run, and
-/// lists name their jobs after them.
+/// The longest name that is made from an image: the server adds five letters, a cron job adds eleven for the time
+/// of a run, and lists name their jobs after themselves.
 const MOST_OF_NAME: usize = 40;
 
-/// The job as it would be written by hand, with nothing in it but what was asked.
+/// The job as one would write it by hand, with nothing but what the flags say.
 pub fn job(args: &Args) -> anyhow::Result<Value> {
     let (kind, images) = match args.images.as_slice() {
         [image] => (IMAGE_PULL_JOB, ("image", json!(image))),
@@ -21,8 +21,8 @@ pub fn job(args: &Args) -> anyhow::Result<Value> {
     checked(args, kind, &json!(spec(args, images)?))
 }
 
-/// The cron job that makes such a job whenever it is due. A run is a list also for one image: there is no template for
-/// less.
+/// The cron job that makes such a job whenever it is due. A run is a list even for one image, because there is no
+/// template for a single ImagePullJob.
 pub fn cron(args: &Args) -> anyhow::Result<Value> {
     let list = spec(args, ("images", json!(args.images)))?;
     let mut spec = Map::new();
@@ -65,7 +65,7 @@ fn checked(args: &Args, kind: &str, spec: &Value) -> anyhow::Result<Value> {
 fn choice_of_nodes(args: &Args) -> anyhow::Result<Option<(String, Value)>> {
     let read = |flag: &str, text: &str| match LabelSelector::parse(text) {
         Ok(selector) if selector == LabelSelector::default() => {
-            Err(anyhow::anyhow!("--{flag} is empty; leave it out to take every node"))
+            Err(anyhow::anyhow!("--{flag} is empty; leave it out to select every node"))
         }
         Ok(selector) => Ok(json!(selector)),
         Err(error) => Err(anyhow::anyhow!("--{flag} {text:?}: {error}")),
@@ -78,14 +78,14 @@ fn choice_of_nodes(args: &Args) -> anyhow::Result<Option<(String, Value)>> {
     })
 }
 
-/// The same rules as the cluster's, so that a mistake is told before anything is sent.
+/// Applies the cluster's own rules, so that a mistake is reported before anything is sent.
 fn check(object: &Value) -> anyhow::Result<()> {
     let Inspection::Ours(violations) = inspect(object) else { return Ok(()) };
     let Some(first) = violations.first() else { return Ok(()) };
     anyhow::bail!("{}: {}", first.path, first.message)
 }
 
-/// A name that says which image it is about: the last part of its repository and its tag.
+/// A name that shows the image: the last part of its repository, and its tag.
 fn base_name(images: &[String]) -> String {
     let word = match images {
         [image] => ImageRef::parse(image).map_or("pull".to_owned(), |reference| {
@@ -105,7 +105,7 @@ fn base_name(images: &[String]) -> String {
 mod tests {
     use super::*;
 
-    /// A run of a cron job is named after it, with a dash and ten digits, and has room for 63 characters (kruise V40).
+    /// A run is named after its cron job, with a dash and ten digits, and may have at most 63 characters (kruise V40).
     #[test]
     fn names_from_images_leave_room_for_the_names_of_runs() {
         let long = format!("registry.example/{}:{}", "team-".repeat(30), "1".repeat(60));

@@ -1,4 +1,4 @@
-//! How far a job is, while somebody waits: one bar per image on a terminal, and otherwise lines.
+//! The progress of a job while the command waits: one bar per image on a terminal, otherwise lines.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -11,7 +11,7 @@ use prewarm_plan::cluster::image_pull_job::estimate::Progress;
 use crate::jobs::Job;
 use crate::show::{duration, speed};
 
-/// The progress of a job, on standard error.
+/// Writes to standard error.
 pub struct Bars {
     all: Option<MultiProgress>,
     by_image: BTreeMap<String, ProgressBar>,
@@ -26,7 +26,6 @@ impl Default for Bars {
 }
 
 impl Bars {
-    /// Shows how far it is.
     pub fn show(&mut self, job: &Job, now: Timestamp) {
         for part in job.parts() {
             let image = &part.spec.image;

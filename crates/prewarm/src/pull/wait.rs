@@ -1,4 +1,4 @@
-//! Waits for a job until every node has ended, and tells which do not have the image.
+//! Waits until every node of a job has finished, and shows which nodes do not have the image.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::operation::stop_signal;
 use crate::reach::{Cluster, Narrow, Reader};
 use crate::show::{Cell, Column, Look, Tone, counted, table};
 
-/// Bars are drawn anew at least this often, because they show times.
+/// Bars are drawn again at least this often, because they show times.
 const RENEW: Duration = Duration::from_secs(1);
 /// A year stands for no limit.
 const NO_LIMIT: Duration = Duration::from_hours(24 * 365);
@@ -23,19 +23,18 @@ const NO_LIMIT: Duration = Duration::from_hours(24 * 365);
 const COLUMNS: [Column; 4] =
     [Column::new("NODE"), Column::new("IMAGE"), Column::new("REASON"), Column::new("MESSAGE")];
 
-/// How waiting ended.
 enum End {
-    /// The job is over. This is its last form.
+    /// The job is over; this is its last state.
     Over(Job),
-    /// It is gone before it was over.
+    /// The job was deleted before it was over.
     Gone,
     /// The time was up.
     Late(Option<Job>),
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
-/// Waits, shows how far it is, and tells how it ended.
+/// Waits, shows the progress, and returns the result.
 pub async fn until_over(
     cluster: &Cluster,
     made: &DynamicObject,
@@ -57,13 +56,13 @@ pub async fn until_over(
             let far = job.map(|job| job.status()).unwrap_or_default();
             let missing = far.desired.saturating_sub(far.succeeded);
             Ok(Answer::failed(format!(
-                "error: the time is up and {missing} of {} nodes do not have the image; the job goes on: `prewarm explain \
-                 {name} -n {namespace}` tells why\n",
+                "error: the time is up and {missing} of {} nodes do not have the image; the job continues: `prewarm explain \
+                 {name} -n {namespace}` explains why\n",
                 far.desired
             )))
         }
         End::Interrupted => Ok(Answer::failed(format!(
-            "interrupted; the job goes on: `prewarm status {name} -n {namespace}` shows it\n"
+            "interrupted; the job continues: `prewarm status {name} -n {namespace}` shows it\n"
         ))),
     }
 }
@@ -80,7 +79,7 @@ async fn follow(
     loop {
         let Some(job) = jobs.named(&name).into_iter().find(|job| job.metadata().uid == made.metadata.uid)
         else {
-            // A job whose time runs out with its end may be gone before its end was seen.
+            // A job that is deleted as soon as it is over may be gone before its end was observed.
             return Ok(last.filter(|job: &Job| job.ended_at().is_some()).map_or(End::Gone, End::Over));
         };
         bars.show(&job, Timestamp::now());
@@ -96,7 +95,7 @@ async fn follow(
     }
 }
 
-/// Tells which nodes do not have the image.
+/// Shows which nodes do not have the image.
 async fn told(cluster: &Cluster, job: &Job) -> anyhow::Result<Answer> {
     let status = job.status();
     let warnings = lines("warning", &unknown_nodes(job));
@@ -146,7 +145,7 @@ fn everywhere(job: &Job) -> String {
     counted(usize::try_from(most.unwrap_or_default()).unwrap_or_default(), "node")
 }
 
-/// Names that were given and that no node has.
+/// Node names in the selector that no node has.
 fn unknown_nodes(job: &Job) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for condition in job.parts().iter().filter_map(|part| part.status.as_ref()?.conditions.as_ref()).flatten()
@@ -160,7 +159,7 @@ fn unknown_nodes(job: &Job) -> Vec<String> {
     notes
 }
 
-/// Images of a list for which there is no job.
+/// Images of a list for which no job could be made.
 fn refused(job: &Job) -> Vec<String> {
     let Job::List(list, children) = job else { return Vec::new() };
     let failed =

@@ -17,21 +17,21 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Cluster, Request, sentence};
 
-/// So many objects are asked for at once.
+/// How many objects are requested at once.
 const PAGE: u32 = 500;
-/// What changes within this time is shown together.
+/// Changes within this time are shown together.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Which objects are wanted of a kind.
+/// Which objects of a kind to read.
 #[derive(Clone, Debug, Default)]
 pub struct Narrow {
-    /// Those with these labels, as kubectl's `-l`.
+    /// Only those with these labels, as in kubectl's `-l`.
     pub labels: Option<String>,
-    /// Those with these fields.
+    /// Only those with these fields.
     pub fields: Option<String>,
 }
 
-/// Objects of one kind. It stays as it was read, or follows the cluster.
+/// Objects of one kind, as they were read or as a watch keeps them.
 pub struct Feed<K: 'static + Lookup<DynamicType = ()>>(Store<K>);
 
 impl<K: 'static + Lookup<DynamicType = ()> + Clone> Feed<K> {
@@ -58,7 +58,7 @@ impl<K: 'static + Lookup<DynamicType = ()> + Clone> Feed<K> {
     }
 }
 
-/// Tells when something that is followed has changed, or cannot be followed.
+/// Wakes a waiting command when a watched object has changed, or when a watch is refused.
 struct Changes {
     news: Arc<Notify>,
     complaints: mpsc::UnboundedReceiver<String>,
@@ -188,7 +188,7 @@ impl Cluster {
         let (store, writer) = reflector::store();
         let (news, complaints, cluster) = (changes.news.clone(), changes.sender.clone(), self.clone());
         let request = Request::of::<K>("watch", api.namespace());
-        // Whoever cannot be watched at first cannot be watched later; what breaks later is taken up again.
+        // A watch that is refused at the start will be refused later, too; one that breaks later is started again.
         let mut events = Box::pin(watch(api, config).reflect(writer));
         while let Some(event) = events.try_next().await.map_err(|error| cluster.broken(&error, &request))? {
             if matches!(event, Event::InitDone) {
@@ -203,7 +203,7 @@ impl Cluster {
                     Err(watcher::Error::WatchStartFailed(error @ kube::Error::Api(_)))
                         if is_refusal(&error) =>
                     {
-                        // Nobody listens any more if the command has ended.
+                        // Nobody receives it if the command has ended.
                         let _ = complaints.send(sentence(&error, &request, &cluster.name));
                     }
                     Err(_) => {}
@@ -222,14 +222,14 @@ impl Cluster {
         }
     }
 
-    /// An error with the sentence for a failed request.
+    /// The error for a failed request, with its sentence.
     pub fn trouble(&self, error: &kube::Error, request: &Request) -> anyhow::Error {
         let sentence = sentence(error, request, &self.name);
         if is_refusal(error) { Refused(sentence).into() } else { anyhow!(sentence) }
     }
 }
 
-/// The sentence for something that one may not read, or that there is not.
+/// A request that was refused, or for a kind that does not exist.
 #[derive(Debug)]
 struct Refused(String);
 
@@ -241,7 +241,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Whether asking again is of no use.
+/// Whether another attempt would be refused, too.
 fn is_refusal(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 401 | 403 | 404))
 }

@@ -1,4 +1,4 @@
-//! Whether somebody leads: a Lease whose holder is alive changes while one looks.
+//! Finds out whether a controller leads: the holder of a Lease keeps changing it.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use prewarm_plan::lease::RETRY;
 
 use super::{Cluster, Request, sentence};
 
-/// Whoever holds a Lease renews it within this time.
+/// The holder of a Lease renews it within this time.
 const RENEWED_WITHIN: Duration = Duration::from_secs(2 * RETRY.as_secs());
 
-/// A Lease that was looked at twice.
+/// A Lease that was read twice.
 #[derive(Clone, Debug, Default)]
 pub struct SeenLease {
-    /// What it is, if it is there.
+    /// The second reading, if the Lease exists.
     pub now: Option<Lease>,
-    /// Whether it has changed between the two looks.
+    /// Whether it changed between the two readings.
     pub has_changed: bool,
 }
 
 impl SeenLease {
-    /// Who holds it; empty if nobody does.
+    /// The holder; empty if there is none.
     pub fn holder(&self) -> &str {
         self.now.as_ref().and_then(holder).unwrap_or_default()
     }
 }
 
-/// Looks at Leases, each by its namespace and name, twice. All of them at once, so that there is one pause; without any holder
-/// there is none.
+/// Reads Leases, each by namespace and name, twice. All are read together, so that there is one pause, and none if
+/// no Lease is held.
 pub async fn look_twice<const N: usize>(
     cluster: &Cluster,
     places: [(&str, &str); N],

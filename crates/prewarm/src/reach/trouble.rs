@@ -1,23 +1,21 @@
-//! What a cluster's refusals and silences mean to whoever typed a command: what failed, on what, and what to try.
+//! The sentence for an error of a cluster: what failed, on which objects, and what to try.
 
 use kube::Resource;
 use kube::core::Status;
 
-/// What was asked.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What was to be done, as roles have it: `list`, `create`.
+    /// The verb as in a role: `list`, `create`.
     pub verb: &'static str,
-    /// The kind, for people.
+    /// The kind, for messages.
     pub kind: String,
-    /// The kind, as roles have it: `imagepulljobs.apps.kruise.io`.
+    /// The resource as in a role: `imagepulljobs.apps.kruise.io`.
     pub resource: String,
-    /// Where; `None` for all namespaces or objects outside of any.
+    /// `None` for all namespaces, and for objects outside of namespaces.
     pub namespace: Option<String>,
 }
 
 impl Request {
-    /// A request about a kind.
     pub fn of<K: Resource<DynamicType = ()>>(verb: &'static str, namespace: Option<&str>) -> Self {
         let (plural, group) = (K::plural(&()), K::group(&()));
         let resource = if group.is_empty() { plural.to_string() } else { format!("{plural}.{group}") };
@@ -44,25 +42,26 @@ pub fn sentence(error: &kube::Error, request: &Request, cluster: &str) -> String
         403 => {
             let flag = namespace.as_ref().map_or(" -A".to_owned(), |namespace| format!(" -n {namespace}"));
             format!(
-                "you may not {verb} {resource}{place}: {}; ask for a role that allows it, and try it with `kubectl \
-                 auth can-i {verb} {resource}{flag}`",
+                "you may not {verb} {resource}{place}: {}; ask for a role that allows it, and check with `kubectl auth can-i {verb} {resource}{flag}`",
                 status.message
             )
         }
         409 => format!("cannot {verb} {resource}{place}: {}; choose another name", status.message),
         401 => {
-            format!("{cluster} does not know you: log in again, or choose another context with --context")
+            format!(
+                "{cluster} does not accept your credentials: log in again, or choose another context with --context"
+            )
         }
         _ => format!("cannot {verb} {resource}{place}: {}", status.message),
     }
 }
 
-/// A missing object is answered with its name, a missing kind without.
+/// The answer about a missing object contains its name, the one about a missing kind does not.
 fn is_about_object(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }
 
-/// The innermost reason: those around it only say that something went wrong.
+/// The innermost reason; the ones around it only say that something went wrong.
 pub fn cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

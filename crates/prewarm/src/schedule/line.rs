@@ -1,4 +1,4 @@
-//! A schedule as somebody typed it, and what is wrong with it: the line with a mark under the place.
+//! Reads a schedule from the command line; a mistake is shown as the line with a mark under the wrong place.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,16 +8,16 @@ use prewarm_api::validate::{Inspection, inspect};
 use prewarm_plan::schedule::{Fault, Schedule, Zone};
 use serde_json::json;
 
-/// What is said of a zone that there is not.
+/// The message for a zone that does not exist.
 const ADVICE: &str = "write its IANA name, such as Europe/Berlin or UTC";
-/// The API takes no longer line, and a mark under a longer one would help nobody.
+/// The API accepts no longer line, and a mark under a longer one would be of little use.
 const MOST_OF_LINE: usize = 512;
 
-/// Why a line is no schedule.
+/// Why a line is not a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     what: String,
-    /// The line, and the bytes of it that are wrong.
+    /// The line, and which of its bytes are wrong.
     place: Option<(String, Range<usize>)>,
 }
 
@@ -45,14 +45,14 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// Reads a line in a zone, or in UTC, and refuses what the API refuses.
+/// Reads a line in a zone, by default UTC, and refuses what the API refuses.
 pub fn read(line: &str, zone: Option<&str>) -> Result<Schedule, Mistake> {
     let length = line.chars().count();
     if length > MOST_OF_LINE {
-        let what = format!("the schedule has {length} characters; {MOST_OF_LINE} are the most");
+        let what = format!("the schedule has {length} characters; at most {MOST_OF_LINE} are allowed");
         return Err(Mistake { what, place: None });
     }
-    // As the API has it (kruise V41): the letters decide, wherever they stand.
+    // As in the API (kruise V41), the letters `TZ` count wherever they are.
     if let Some(place) = line.find("TZ").filter(|_| zone.is_some()) {
         let end = line[place..].find(' ').map_or(line.len(), |space| place + space);
         let what = "the zone is given twice: remove --zone or the TZ= prefix of the schedule".to_owned();
@@ -64,13 +64,13 @@ pub fn read(line: &str, zone: Option<&str>) -> Result<Schedule, Mistake> {
     Ok(schedule)
 }
 
-/// The zone of this name. `Local` is that of a machine, and a schedule is read on many.
+/// The zone of this name. `Local` is refused: it depends on the machine, and a schedule is read on many.
 fn find_zone(name: &str) -> Result<Zone, Mistake> {
     let found = Zone::find(name).filter(|_| !matches!(name, "" | "Local"));
     found.ok_or_else(|| Mistake { what: format!("there is no time zone {name:?}; {ADVICE}"), place: None })
 }
 
-/// What is left is what only the API's own rules know.
+/// Applies the rules that only the API has.
 fn judge(line: &str, zone: Option<&str>) -> Result<(), Mistake> {
     let mut spec = json!({"schedule": line, "template": {"jobTemplate": {}}});
     if let Some(zone) = zone {
@@ -84,12 +84,12 @@ fn judge(line: &str, zone: Option<&str>) -> Result<(), Mistake> {
     }
 }
 
-/// The line with one sign for each of its characters, so that a mark stands below the right one.
+/// The line with one character for each of its characters, so that the mark is below the right one.
 fn shown(line: &str) -> String {
     line.chars().map(|one| if one.is_whitespace() || one.is_control() { ' ' } else { one }).collect()
 }
 
-/// Carets under the bytes that are wrong; under one place at least.
+/// Carets under the wrong bytes, at least one.
 fn mark(line: &str, place: &Range<usize>) -> String {
     let count = |bytes: Range<usize>| line.get(bytes).map_or(0, |part| part.chars().count());
     let wrong = count(place.clone());
@@ -129,7 +129,10 @@ mod tests {
     #[test]
     fn nothing_and_too_much_are_told_without_a_line() {
         assert_eq!(mistake("", None), "there is no schedule");
-        assert_eq!(mistake(&"*".repeat(513), None), "the schedule has 513 characters; 512 are the most");
+        assert_eq!(
+            mistake(&"*".repeat(513), None),
+            "the schedule has 513 characters; at most 512 are allowed"
+        );
     }
 
     proptest::proptest! {
@@ -142,7 +145,7 @@ mod tests {
                 let told = mistake.to_string();
                 if let [_, shown, mark] = told.lines().collect::<Vec<_>>()[..] {
                     proptest::prop_assert!(mark.trim_start().chars().all(|one| one == '^'), "{told}");
-                    // What is missing at the end is marked behind it.
+                    // A missing part at the end is marked behind the line.
                     let most = 2 + line.chars().count() + 1;
                     proptest::prop_assert!(mark.chars().count() <= most && shown.chars().count() < most, "{told}");
                 }
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_only_the_api_refuses_is_refused_here_too() {
-        // The parser takes any white space, and the definition's pattern does not.
+        // The parser accepts any white space, the pattern in the definition does not.
         let told = mistake("0 2\u{a0}* * *", None);
         assert!(told.starts_with("not a schedule: write five fields"), "{told}");
     }

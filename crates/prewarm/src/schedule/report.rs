@@ -1,4 +1,4 @@
-//! The next runs, one row each.
+//! One row for each of the next runs.
 
 use jiff::Timestamp;
 use jiff::civil::{DateTime, Weekday};
@@ -10,7 +10,7 @@ use crate::show::{self, Cell, Column, Look, ago, table};
 const COLUMNS: [Column; 5] =
     [Column::new("DAY"), Column::new("TIME"), Column::new("ZONE"), Column::new("UTC"), Column::new("IN")];
 
-/// When a schedule is due next.
+/// The next times of a schedule.
 #[derive(Debug, Serialize)]
 pub struct Report {
     #[serde(serialize_with = "in_utc")]
@@ -24,7 +24,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The first times after this one, and no more than this number.
+    /// At most this number of times after the given one.
     pub fn of(schedule: &Schedule, from: Timestamp, most: usize) -> Self {
         let after = |time: &Timestamp| schedule.next(*time);
         let next: Vec<Timestamp> = std::iter::successors(after(&from), after).take(most).collect();
@@ -32,15 +32,15 @@ impl Report {
         Self { next, zone: schedule.zone().clone(), from, is_cut }
     }
 
-    /// What is said if nothing more comes.
+    /// The line that is printed if there are fewer times than asked for.
     pub fn remark(&self) -> String {
         match self.next.last() {
             _ if self.is_cut => String::new(),
             None => format!(
-                "No time comes within five years after {}; check day and month.\n",
+                "There is no time within five years after {}; check day and month.\n",
                 self.from.strftime("%Y-%m-%dT%H:%M:%SZ")
             ),
-            Some(last) => format!("No other time comes within five years after {last}.\n"),
+            Some(last) => format!("There is no other time within five years after {last}.\n"),
         }
     }
 
@@ -66,7 +66,7 @@ impl show::Report for Report {
     }
 }
 
-/// The day of the week of a time as clocks show it.
+/// The day of the week of a local time.
 fn day(there: &str) -> &'static str {
     match there.parse().map(DateTime::weekday) {
         Ok(Weekday::Monday) => "Mon",
@@ -95,7 +95,7 @@ mod tests {
         Report::of(&schedule, from.parse().unwrap(), most)
     }
 
-    /// Clocks in Berlin skip the hour after two on this day.
+    /// In Berlin, clocks skip the hour after two on this day.
     #[test]
     fn runs_are_shown_in_their_zone_and_in_utc() {
         let report = report("30 3 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 3);
@@ -124,9 +124,9 @@ mod tests {
         assert_eq!(never.text(Look::default()), "");
         assert_eq!(
             never.remark(),
-            "No time comes within five years after 2026-11-16T09:00:00Z; check day and month.\n"
+            "There is no time within five years after 2026-11-16T09:00:00Z; check day and month.\n"
         );
         let once = report("0 0 29 2 *", "UTC", "2095-01-01T00:00:00Z", 5);
-        assert_eq!(once.remark(), "No other time comes within five years after 2096-02-29T00:00:00Z.\n");
+        assert_eq!(once.remark(), "There is no other time within five years after 2096-02-29T00:00:00Z.\n");
     }
 }

@@ -1,5 +1,5 @@
-//! A report that is shown again when it has changed: in place on a terminal, and otherwise the lines that are new, as
-//! `kubectl get --watch` does.
+//! Shows a report again when it has changed: in place on a terminal, otherwise only the changed lines, as `kubectl
+//! get --watch` does.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Write};
@@ -12,15 +12,14 @@ use super::{Format, Look, Report, render};
 use crate::answer::Answer;
 use crate::reach::Reader;
 
-/// Times are shown, so the picture is renewed even if nothing changes.
+/// Reports contain ages, so they are made again even if nothing changes.
 const RENEW: Duration = Duration::from_secs(5);
 
-/// Moves to the upper left corner and clears from there on; what was above in the terminal's history stays.
+/// Moves to the upper left corner and clears from there; the terminal's history stays.
 const HOME: &str = "\u{1b}[H\u{1b}[J";
-/// Clears the screen before the first time.
+/// Clears the screen before the first report.
 const CLEAR: &str = "\u{1b}[2J";
 
-/// Shows a report again and again.
 struct Live {
     format: Format,
     look: Look,
@@ -29,13 +28,13 @@ struct Live {
 }
 
 impl Live {
-    /// On standard output.
+    /// Shows reports on standard output.
     fn new(format: Format) -> Self {
         let is_terminal = io::stdout().is_terminal();
         Self { format, look: Look::of(format), is_terminal, shown: None }
     }
 
-    /// Shows it, if it is not what was shown last. Says whether somebody still reads.
+    /// Shows a report unless it equals the last one. Returns whether the output is still read.
     fn show(&mut self, report: &impl Report) -> bool {
         let text = render(report, self.format, self.look);
         if self.shown.as_ref() == Some(&text) {
@@ -59,7 +58,7 @@ impl Live {
     }
 }
 
-/// Shows a report again whenever something has changed, until nobody reads any more.
+/// Shows a report again whenever something has changed, until the output is closed.
 pub async fn follow<R: Report>(
     format: Format,
     reader: &mut Reader,
@@ -72,7 +71,8 @@ pub async fn follow<R: Report>(
     Ok(Answer::done(String::new()))
 }
 
-/// As many lines as there is room for: what scrolls cannot be drawn over. The last line is the cursor's.
+/// As many lines as fit on the screen, because lines that scroll away cannot be overwritten. The last line is for
+/// the cursor.
 fn fitting(text: &str, height: usize) -> String {
     let (all, room) = (text.lines().count(), height.saturating_sub(2));
     if all <= room {
@@ -83,7 +83,6 @@ fn fitting(text: &str, height: usize) -> String {
     shown.collect::<String>() + &format!("… and {left_out} more lines\n")
 }
 
-/// The lines that were not there before.
 fn fresh_lines(before: &str, text: &str) -> String {
     let known: HashSet<&str> = before.lines().collect();
     text.lines().filter(|line| !known.contains(line)).flat_map(|line| [line, "\n"]).collect()

@@ -1,13 +1,11 @@
-//! Tables as kubectl has them: titles in capitals, three spaces between columns, no lines.
+//! Tables in the style of kubectl: titles in capitals, three spaces between columns, no lines.
 
 use comfy_table::{CellAlignment, Color, ContentArrangement, Table, presets};
 
 use super::Look;
 
-/// The space between two columns.
 const GAP: u16 = 3;
 
-/// A column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     title: &'static str,
@@ -15,32 +13,31 @@ pub struct Column {
 }
 
 impl Column {
-    /// One that is always shown.
+    /// A column that is always shown.
     pub const fn new(title: &'static str) -> Self {
         Self { title, is_wide: false }
     }
 
-    /// One that is shown on demand.
+    /// A column that only `-o wide` shows.
     pub const fn wide(title: &'static str) -> Self {
         Self { title, is_wide: true }
     }
 }
 
-/// What a cell is about, for its colour.
+/// What the colour of a cell says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing of note.
+    /// Nothing special.
     #[default]
     Plain,
     /// As it should be.
     Good,
-    /// On its way.
+    /// In progress.
     Busy,
     /// Not as it should be.
     Bad,
 }
 
-/// One cell.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     text: String,
@@ -48,7 +45,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// With a tone.
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }
     }
@@ -66,7 +62,7 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// The text of a table. No rows, no text.
+/// The text of a table; empty if there are no rows.
 pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<Cell>>, look: Look) -> String {
     let is_shown = |index: usize| look.is_wide || !columns[index].is_wide;
     let shown: Vec<usize> = (0..columns.len()).filter(|index| is_shown(*index)).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prewarm_plan::amount;
 
-/// A time as kubectl shows ages: its two largest units while they matter.
+/// A duration in the style of kubectl's ages: its two largest units while they matter.
 pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
@@ -23,7 +23,7 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// How long ago it was. What lies ahead, because clocks differ, was just now.
+/// How long ago it was. Clocks differ, so a time in the future counts as the present.
 pub fn ago(then: Timestamp, now: Timestamp) -> String {
     duration(Duration::try_from(now.duration_since(then)).unwrap_or_default())
 }
@@ -33,12 +33,12 @@ pub fn bytes(count: Option<i64>) -> String {
     count.and_then(|count| u64::try_from(count).ok()).map_or("-".to_owned(), amount::show)
 }
 
-/// Bytes a second; `-` if nothing is known.
+/// Bytes per second; `-` if unknown.
 pub fn speed(bytes: Option<u64>) -> String {
     bytes.map_or("-".to_owned(), |bytes| format!("{}/s", amount::show(bytes)))
 }
 
-/// The first names, and how many there are beyond.
+/// The first names, and how many more there are.
 pub fn names(all: &[String], most: usize) -> String {
     let shown = all.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
     match all.len().saturating_sub(most) {
@@ -47,7 +47,7 @@ pub fn names(all: &[String], most: usize) -> String {
     }
 }
 
-/// A number with its thing: `1 node`, `2 nodes`.
+/// A number with its noun: `1 node`, `2 nodes`.
 pub fn counted(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")

@@ -1,9 +1,9 @@
-//! Cron jobs as rows, and what is said below them.
+//! One row for each cron job, and the remarks below them.
 
 use crate::crons::{Note, Summary};
 use crate::show::{Cell, Column, Look, names, table};
 
-/// So many names of runs are shown; JSON and YAML have all.
+/// The most names of runs that are shown; JSON and YAML have all.
 const MOST_NAMES: usize = 3;
 
 const COLUMNS: [Column; 10] = [
@@ -19,7 +19,6 @@ const COLUMNS: [Column; 10] = [
     Column::wide("MAKES"),
 ];
 
-/// The table of cron jobs.
 pub fn text(crons: &[Summary], has_namespaces: bool, look: Look) -> String {
     let mut columns = COLUMNS.to_vec();
     if has_namespaces {
@@ -45,7 +44,7 @@ fn cells(cron: &Summary) -> Vec<Cell> {
     ]
 }
 
-/// What is said about one below the table; if it was named, also which runs go on and why others did not happen.
+/// The lines below the table; for a cron job that was named, also its running and skipped runs.
 pub fn remarks(cron: &Summary, is_detailed: bool) -> String {
     let mut remarks: Vec<String> = cron.notes.iter().map(Note::to_string).collect();
     if is_detailed {

@@ -1,4 +1,4 @@
-//! Jobs as rows, and what is said below them about jobs that were named. Cron jobs have a table of their own.
+//! One row for each job, and remarks on the jobs that were named. Cron jobs have a table of their own.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -27,25 +27,23 @@ const COLUMNS: [Column; 11] = [
     Column::wide("MESSAGE"),
 ];
 
-/// All jobs that are shown.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// One row for each pull job.
     pub items: Vec<Row>,
-    /// The cron jobs; none at all if they cannot be read.
+    /// The cron jobs; `None` if they cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crons: Option<Vec<Summary>>,
     #[serde(skip)]
     pub has_namespaces: bool,
-    /// Whether they were named, so that all is told of them.
+    /// Whether the jobs were named, so that details are shown.
     #[serde(skip)]
     pub is_detailed: bool,
-    /// What is said if there is nothing to show.
+    /// The line that is printed if there is nothing to show.
     #[serde(skip)]
     pub nothing: String,
 }
 
-/// One job.
+/// One pull job.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
@@ -132,7 +130,7 @@ impl Row {
         ]
     }
 
-    /// What is said about it below the table.
+    /// The lines about it below the table.
     fn remarks(&self) -> String {
         let notes = self.notes.iter().map(|note| format!("\n{}: {note}\n", self.name));
         notes.chain(self.failures.iter().map(|group| group.remark(&self.name))).collect()
@@ -140,7 +138,7 @@ impl Row {
 }
 
 impl Report {
-    /// Whether a job has failed on some node, or something is wrong with a cron job.
+    /// Whether a job failed on some node, or a cron job needs attention.
     fn has_failed(&self) -> bool {
         let is_bad = |row: &Row| row.state == State::Failed || row.failed > 0;
         self.items.iter().any(is_bad) || self.crons().iter().any(|cron| cron.state.is_bad())
@@ -195,7 +193,7 @@ fn message(job: &Job) -> String {
     }
 }
 
-/// Conditions that a person should know of, each once, and a controller that has not looked.
+/// The messages of bad conditions, each once, and a note if no controller has looked at the job.
 fn notes(job: &Job) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for note in job.parts().iter().flat_map(|part| troubles(part)) {

@@ -1,7 +1,7 @@
 //! Puts one document together from the parser's events.
 //!
-//! Aliases are expanded in place, because the value that is checked has none. Their growth is bounded before
-//! anything is copied, so a few lines cannot fill the memory.
+//! Aliases are expanded in place, because the value that is checked has none. Their growth is limited before
+//! anything is copied, so that a few lines cannot fill the memory.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct Builder {
     problems: Vec<Problem>,
 }
 
-/// A list or mapping whose end has not come yet.
+/// A list or mapping that is not complete yet.
 struct Collection {
     at: Position,
     anchor: usize,
@@ -53,7 +53,7 @@ struct Extent {
 }
 
 impl Builder {
-    /// Takes the next event in. An error means that the rest of the document has to be skipped.
+    /// Processes the next event. An error means that the rest of the document has to be skipped.
     pub fn take(&mut self, event: Event<'_>, at: Position) -> Result<(), Problem> {
         match event {
             Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, tag.as_deref(), anchor, at),
@@ -69,7 +69,7 @@ impl Builder {
         }
     }
 
-    /// Whether a limit is used up. What comes after such a document is not worth reading either.
+    /// Whether a limit is exhausted. The documents after such a one are not read either.
     pub fn is_exhausted(&self) -> bool {
         self.values > MAX_VALUES || self.alias_bytes > MAX_ALIAS_BYTES
     }
@@ -185,7 +185,7 @@ impl Builder {
             return Ok(());
         }
         let extent = measure(&node.value);
-        // Anchors within anchors copy the same text again and again, so a copy is paid for like a value.
+        // Nested anchors copy the same text again and again, so a copy counts like a value.
         self.alias_bytes += extent.bytes;
         self.spend(extent.values, at)?;
         self.anchors.insert(anchor, Anchored { node: node.clone(), extent });

@@ -16,25 +16,27 @@ pub(super) struct Node {
 /// The key whose value comes next.
 #[derive(Clone, Debug)]
 pub(super) enum Key {
-    /// A field.
-    Field { name: String, at: Position },
-    /// `<<`: what follows is poured into the mapping.
+    Field {
+        name: String,
+        at: Position,
+    },
+    /// `<<`: the following value is merged into the mapping.
     Merge,
 }
 
-/// A mapping that is not closed yet.
+/// A mapping that is not complete yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenMapping {
-    /// The key whose value has not come yet.
+    /// The key whose value has not been read yet.
     pub key: Option<Key>,
     fields: Map<String, Value>,
     marks: BTreeMap<String, Marks>,
-    /// Fields that came from `<<`. Setting them again is what merging is for, and no mistake.
+    /// Fields that came from `<<`. Merging allows them to be set again, so that is no mistake.
     merged: BTreeSet<String>,
 }
 
 impl OpenMapping {
-    /// Where a field was set by a key of its own, if it was.
+    /// Where a key of the mapping itself set a field.
     pub fn is_set_at(&self, name: &str) -> Option<Position> {
         if self.merged.contains(name) {
             return None;
@@ -42,14 +44,14 @@ impl OpenMapping {
         self.marks.get(name).map(|marks| marks.at)
     }
 
-    /// Sets a field. The last of two with the same name stays, as it does in kubectl.
+    /// Sets a field. The last of two with the same name wins, as in kubectl.
     pub fn set(&mut self, name: String, at: Position, node: Node) {
         self.merged.remove(&name);
         self.marks.insert(name.clone(), Marks { at, below: node.marks.below });
         self.fields.insert(name, node.value);
     }
 
-    /// Pours a mapping, or a list of them of which the first wins, into this one.
+    /// Merges a mapping, or a list of mappings of which the first wins, into this one.
     pub fn merge(&mut self, node: Node) -> Result<(), String> {
         match (node.value, node.marks.below) {
             (Value::Array(items), Below::Items(marks)) => {

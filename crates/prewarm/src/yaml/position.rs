@@ -1,4 +1,4 @@
-//! Where things stand in a text, and the tree that remembers it for every value of a document.
+//! Positions in a text, and the tree that holds them for every value of a document.
 //!
 //! The tree has the shape of the document's value. It exists because a JSON value cannot carry positions, and
 //! a flat map keyed by whole paths would cost many times the memory of the text.
@@ -10,17 +10,16 @@ use prewarm_api::path::{FieldPath, Step};
 /// A place in a text as editors count it: lines and characters, both from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
     pub line: u32,
     /// The character within the line; a tab is one character.
     pub column: u32,
 }
 
 impl Position {
-    /// Where every text starts.
+    /// The start of every text.
     pub const START: Self = Self { line: 1, column: 1 };
 
-    /// The place just behind a text, which starts where a file starts.
+    /// The position just behind a text that begins at the start of a file.
     pub fn after(text: &str) -> Self {
         let last_line = text.rsplit('\n').next().unwrap_or_default();
         Self {
@@ -35,28 +34,25 @@ pub(super) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The position of one value and of everything in it. That of a field is the position of its key.
+/// The position of a value and of everything in it. The position of a field is that of its key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marks {
     /// Where this value, or its key, starts.
     pub at: Position,
-    /// What stands in it.
     pub below: Below,
 }
 
-/// The positions of what stands in a value.
+/// The positions of the content of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Below {
-    /// A value with nothing in it.
+    /// A value without content.
     Nothing,
-    /// A list.
     Items(Vec<Marks>),
-    /// An object.
     Fields(BTreeMap<String, Marks>),
 }
 
 impl Marks {
-    /// The position of what a path names or, if it is not there, of the nearest thing that would hold it.
+    /// The position of the value at a path or, if there is none, of the nearest value that would contain it.
     pub fn locate(&self, path: &FieldPath) -> Position {
         let mut here = self;
         for step in path.steps() {
@@ -68,7 +64,7 @@ impl Marks {
         here.at
     }
 
-    /// The marks of the value one step further down.
+    /// The marks of the value one step down.
     pub fn child(&self, step: &Step) -> Option<&Self> {
         match (step, &self.below) {
             (Step::Field(name), Below::Fields(fields)) => fields.get(name),

@@ -1,14 +1,15 @@
-//! What an unquoted word means, decided as kubectl decides it.
+//! The meaning of an unquoted word, decided as kubectl decides it.
 //!
-//! kubectl reads YAML 1.1 (`yes` is true, `017` is fifteen) and then sends JSON, where `1.0` is the integer 1.
-//! A lint that read the same text otherwise would accept what the cluster refuses, so the odd corners are kept.
+//! kubectl reads YAML 1.1 (`yes` is true, `017` is fifteen) and then sends JSON, where `1.0` is the integer 1. A
+//! lint that read the same text differently would accept what the cluster refuses, so even the odd cases are the
+//! same.
 
 use serde_json::{Number, Value};
 
-/// From here on JSON numbers are written with an exponent and are no longer read back as integers.
+/// From this value on, JSON numbers are written with an exponent and no longer read back as integers.
 const FIRST_FLOAT_WITH_EXPONENT: f64 = 1e21;
 
-/// Tags that say which type the text has; all others leave a string.
+/// Tags that set the type of a text; with any other tag it is a string.
 const TAG_STRING: &str = "str";
 const TAG_INTEGER: &str = "int";
 const TAG_FLOAT: &str = "float";
@@ -16,7 +17,7 @@ const TAG_BOOLEAN: &str = "bool";
 const TAG_NULL: &str = "null";
 const TAG_BINARY: &str = "binary";
 
-/// How a scalar is written, as far as its meaning depends on it.
+/// The notation of a scalar, as far as its meaning depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation<'a> {
     /// Without quotes and tags: the text decides.
@@ -38,7 +39,7 @@ pub fn resolve(text: &str, notation: Notation<'_>) -> Result<Value, String> {
     }
 }
 
-/// The name of a field whose key has this value. Keys that are no text are written out as kubectl does.
+/// The name of a field whose key has this value. Keys that are not strings are written as kubectl writes them.
 pub fn key_name(key: &Value) -> Option<String> {
     match key {
         Value::String(text) => Some(text.clone()),
@@ -48,7 +49,7 @@ pub fn key_name(key: &Value) -> Option<String> {
     }
 }
 
-/// What a text means before it becomes JSON, which knows one kind of number only.
+/// The value of a text before it becomes JSON, which has only one type of number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Plain {
     Null,
@@ -127,7 +128,7 @@ fn resolve_number(text: &str) -> Plain {
     parse_integer(&digits).or_else(|| parse_float(&digits)).unwrap_or(Plain::Text)
 }
 
-/// Reads decimal, `0x`, `0o`, `0b` and, as C does, a leading zero as octal.
+/// Reads decimal, `0x`, `0o` and `0b` numbers and, as in C, a leading zero as octal.
 fn parse_integer(text: &str) -> Option<Plain> {
     let (negative, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (text.starts_with('-'), digits),
@@ -140,7 +141,7 @@ fn parse_integer(text: &str) -> Option<Plain> {
         [b'0', _, ..] => (8, &digits[1..]),
         _ => (10, digits),
     };
-    // The standard parser would take a second sign.
+    // The standard parser would accept a second sign.
     if !digits.starts_with(|first: char| first.is_ascii_alphanumeric()) {
         return None;
     }
@@ -151,7 +152,7 @@ fn parse_integer(text: &str) -> Option<Plain> {
     Some(i64::try_from(magnitude).map_or(Plain::BigInteger(magnitude), Plain::Integer))
 }
 
-/// Reads a decimal fraction with an optional exponent. One too large to hold stays text.
+/// Reads a decimal fraction with an optional exponent. One that is too large stays text.
 fn parse_float(text: &str) -> Option<Plain> {
     let written_in_decimals = text.contains(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E'));
@@ -159,7 +160,7 @@ fn parse_float(text: &str) -> Option<Plain> {
     number.is_finite().then_some(Plain::Float(number))
 }
 
-/// The number as it arrives after being written as JSON: whole ones come back as integers.
+/// The number as it is after a round trip through JSON: whole ones are integers.
 fn json_number(number: f64) -> Option<Number> {
     let whole = number.fract() == 0.0 && number.abs() < FIRST_FLOAT_WITH_EXPONENT;
     let integer = whole.then(|| format!("{number:.0}").parse::<i64>().ok()).flatten();

@@ -1,13 +1,13 @@
-//! Sentences for text that is not YAML, and the place a person has to look at.
+//! Sentences for text that is not YAML, and the place to look at.
 //!
-//! The parser names the rule that was broken; these sentences name the usual slip behind it.
+//! The parser reports the rule that was broken; these sentences name the usual mistake behind it.
 
 use granit_parser::ErrorKind;
 
 use super::MAX_DEPTH;
 use super::position::{Position, count};
 
-/// How far to both sides a line is looked at: a text without line breaks may have a problem at every byte.
+/// How much of a line is read on both sides: a text without line breaks may have a problem at every byte.
 const MAX_LINE_BYTES: usize = 200;
 
 /// The place and the sentence for a syntax error that the parser found at `at`.
@@ -41,8 +41,8 @@ fn is_about_tabs(kind: &ErrorKind) -> bool {
     )
 }
 
-/// The first tab in front of a line's content, from the line of `from` on: the parser may report the line
-/// where the text started that the tab cuts off.
+/// The first tab before a line's content, from the line of `from` on: the parser may report the line where the text
+/// that the tab interrupts began.
 fn first_tab_in_indentation(text: &str, from: Position) -> Option<Position> {
     let lines = text.split('\n').zip(1u32..).skip_while(|(_, number)| *number < from.line);
     lines.filter(|(line, _)| !line.trim().is_empty()).find_map(|(line, number)| {
@@ -52,7 +52,7 @@ fn first_tab_in_indentation(text: &str, from: Position) -> Option<Position> {
     })
 }
 
-/// The line at an offset, or as much of it as is near.
+/// The line at an offset, or the part of it nearby.
 fn line_around(text: &str, offset: usize) -> &str {
     let offset = text.floor_char_boundary(offset);
     let near = text.floor_char_boundary(offset.saturating_sub(MAX_LINE_BYTES))

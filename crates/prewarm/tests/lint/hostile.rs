@@ -1,4 +1,5 @@
-//! Input that is no manifest at all, or one that was made to hurt: one clear sentence, quickly and in little memory.
+//! Input that is not a manifest, or one that was made to do harm: one clear sentence, quickly and with little
+//! memory.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -6,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::{Run, lint_with_stdin, run_with_stdin};
 
-/// Far more than any input takes, also on a busy machine and without optimisation.
+/// Far more than any input needs, even on a busy machine and without optimisation.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How much address space the program may use. The largest text it reads is 8 MiB.
+/// The address space that the program may use. The largest text it reads is 8 MiB.
 const MEMORY_KIB: usize = 512 << 10;
 
 /// Runs on at most `MEMORY_KIB`; a program that asks for more aborts and has no exit code.
@@ -26,7 +27,7 @@ fn lint_in_little_memory(stdin: &[u8]) -> Run {
     run
 }
 
-/// Bytes without any meaning, the same in every run.
+/// Random bytes, the same in every run.
 fn garbage(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let next = move || {

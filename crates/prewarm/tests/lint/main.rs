@@ -1,4 +1,4 @@
-//! Drives the compiled `prewarm lint` as a person would, on a folder of mistakes that people make.
+//! Runs the compiled `prewarm lint` on a folder of common mistakes.
 
 mod hostile;
 mod sources;
@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a run of the program left behind.
+/// The result of a run of the program.
 struct Run {
     stdout: String,
     stderr: String,

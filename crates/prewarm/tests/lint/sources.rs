@@ -1,4 +1,4 @@
-//! Which files are read, and what is said about those that cannot be.
+//! Which files are read, and the messages about those that cannot be read.
 
 use std::fs;
 use std::path::Path;

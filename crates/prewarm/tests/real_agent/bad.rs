@@ -1,4 +1,4 @@
-//! NodeImages that make no sense, stored under looser definitions than ours. The rest of the node's work goes on.
+//! Invalid NodeImages, stored under looser definitions than ours. The node's other work continues.
 
 use anyhow::{Context as _, ensure};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
@@ -17,10 +17,10 @@ use prewarm_testkit::install;
 const GOOD: &str = "registry.example/bad/web";
 const FAR: &str = "2999-12-31T23:59:59Z";
 
-/// Tags that were reported before the agent came, each in a way of its own.
+/// Tags that were reported before the agent started, each in another way.
 const REPORTED: [&str; 4] = ["v1", "v2", "v3", "v4"];
 
-/// So many entries the spec has, and so many of them name no image or one that another names.
+/// The number of entries in the spec, and how many of them name no image or the same image as another.
 const ENTRIES: usize = 18;
 const INVALID: usize = 9;
 
@@ -50,7 +50,7 @@ fn spec() -> Value {
     } })
 }
 
-/// What a status said before: a version that lies ahead, a long message, and clocks that were wrong.
+/// An earlier status: a version in the future, a long message, and wrong clocks.
 fn status() -> Value {
     let odd = |tag: &str, version: i64, phase: &str, rest: Value| {
         let mut odd = json!({ "tag": tag, "version": version, "phase": phase });
@@ -92,7 +92,7 @@ pub async fn the_work_goes_on_around_entries_that_make_no_sense() -> anyhow::Res
     agent.was_refused_nothing()
 }
 
-/// The spec as it is stored would be refused today, and yet its status is written.
+/// The stored spec would be refused today, but its status is written all the same.
 async fn reports_go_on_under_our_rules(cluster: &Cluster, node: &Node, agent: &Agent) -> anyhow::Result<()> {
     let desk = cluster.desk(node)?;
     wait::until("our rules to be in force", async || {
@@ -101,7 +101,7 @@ async fn reports_go_on_under_our_rules(cluster: &Cluster, node: &Node, agent: &A
         Ok(answer.is_err().then_some(()))
     })
     .await?;
-    // The registry stands still until the loss is reported; a quick pull would leave nothing to report.
+    // The registry is held until the loss is reported; a quick pull would leave nothing to report.
     cluster.registry.process.freeze()?;
     node.remove(&format!("{GOOD}:odd")).await?;
     let is = |phase: PullPhase| move |tag: &ImageTagStatus| (tag.phase == phase).then_some(());
@@ -124,7 +124,7 @@ async fn the_wrong_entries_can_be_taken_out(desk: &Desk) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A change of the images that also asks for a tag more.
+/// A change of the images that also asks for another tag.
 fn another(mut images: Value) -> Value {
     let tag = json!({ "tag": "v5", "version": 1, "pullPolicy": { "ttlSecondsAfterFinished": 3600 } });
     images[GOOD] = json!({ "tags": [tag] });

@@ -22,18 +22,18 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The one that tests share which disturb neither the server nor the registry.
+    /// The cluster that is shared by the tests that disturb neither the server nor the registry.
     pub async fn shared() -> anyhow::Result<&'static Self> {
         static SHARED: OnceCell<Cluster> = OnceCell::const_new();
         SHARED.get_or_try_init(async || Self::start(&node_images()).await).await
     }
 
-    /// One of its own, with these definitions.
+    /// A cluster of its own, with these definitions.
     pub async fn start(definitions: &[CustomResourceDefinition]) -> anyhow::Result<Self> {
         Self::furnish(ApiServer::start().await?, Registry::start().await?, definitions).await
     }
 
-    /// Makes one of a server and a registry that run already.
+    /// Makes a cluster from a running server and registry.
     pub async fn furnish(
         server: ApiServer,
         registry: Registry,
@@ -44,17 +44,17 @@ impl Cluster {
         Ok(Self { server, registry })
     }
 
-    /// A node whose image names all lead to the registry.
+    /// A node on which all image names lead to the registry.
     pub async fn node(&self, runtime: Runtime) -> anyhow::Result<Node> {
         Node::configure().runtime(runtime).start(&self.registry).await
     }
 
-    /// Where a node is told what to pull.
+    /// The NodeImage of a node.
     pub fn desk(&self, node: &Node) -> anyhow::Result<Desk> {
         Ok(Desk::new(self.server.client()?, node.name()))
     }
 
-    /// Makes the node known, and a kubeconfig with the token that its kubelet would mount into the agent's pod.
+    /// Registers the node, and returns a kubeconfig with the token that its kubelet would mount into the agent's pod.
     pub async fn kubeconfig(&self, node: &str) -> anyhow::Result<PathBuf> {
         let nodes = Api::<core::Node>::all(self.server.client()?);
         apply(&nodes, json!({ "metadata": { "name": node } })).await?;

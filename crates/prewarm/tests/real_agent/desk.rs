@@ -1,4 +1,4 @@
-//! Where a test writes what a node is to pull, and reads how far it is.
+//! Writes the spec of a node and reads its status.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,17 @@ use prewarm_api::kruise::{
 };
 use serde_json::json;
 
-/// How long a test waits for a status that does not move. The slowest is what the agent looks at once a minute.
+/// How long a test waits for a status that does not change. The slowest are those that the agent checks once a
+/// minute.
 const PATIENCE: Duration = Duration::from_mins(3);
-/// How long it waits for one that moves, which may be all day on a slow machine, or for ever in a circle.
+/// How long it waits for one that keeps changing, as on a slow machine or in an endless loop.
 const MOST_PATIENCE: Duration = Duration::from_mins(20);
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// The NodeImage of one node.
 pub struct Desk {
     pub client: Client,
-    /// Untyped, because some tests store what makes no sense.
+    /// Untyped, because some tests store invalid objects.
     pub api: Api<DynamicObject>,
     pub node: String,
 }
@@ -54,7 +55,7 @@ impl Desk {
         Self { api: Api::all_with(client.clone(), &resource), client, node: node.to_owned() }
     }
 
-    /// Writes the spec; the NodeImage is made if there is none.
+    /// Writes the spec; creates the NodeImage if there is none.
     pub async fn ask(&self, spec: &NodeImageSpec) -> anyhow::Result<()> {
         let object = NodeImage::new(&self.node, spec.clone());
         let params = PatchParams::apply("prewarm-tests").force();
@@ -65,7 +66,7 @@ impl Desk {
         Ok(())
     }
 
-    /// The status as it is, empty if there is none yet.
+    /// The current status; empty if there is none yet.
     pub async fn status(&self) -> anyhow::Result<NodeImageStatus> {
         let object = self.api.get(&self.node).await.context("reading a NodeImage")?;
         let status = object.data.get("status").cloned();
@@ -74,7 +75,7 @@ impl Desk {
             .context("reading a status")
     }
 
-    /// Waits until the status answers a question.
+    /// Waits until the question has an answer.
     pub async fn until<T>(
         &self,
         what: &str,
@@ -83,7 +84,7 @@ impl Desk {
         let start = Instant::now();
         let (mut last, mut moved) = (NodeImageStatus::default(), start);
         loop {
-            // The API server may be away on purpose.
+            // The API server may be down on purpose.
             if let Ok(status) = self.status().await {
                 if let Some(answer) = judge(&status) {
                     return Ok(answer);
@@ -99,7 +100,7 @@ impl Desk {
         }
     }
 
-    /// Waits until one tag answers a question.
+    /// Waits until one tag answers the question.
     pub async fn until_tag<T>(
         &self,
         what: &str,
@@ -109,7 +110,7 @@ impl Desk {
         self.until(&format!("{name}:{tag} {what}"), |status| judge(find(status, name, tag)?)).await
     }
 
-    /// Waits until this version of a tag has ended, well or badly.
+    /// Waits until this version of a tag has ended, successfully or not.
     pub async fn ended(&self, image: (&str, &str), version: i64) -> anyhow::Result<ImageTagStatus> {
         let has_ended = |status: &ImageTagStatus| {
             let is_over = matches!(status.phase, PullPhase::Succeeded | PullPhase::Failed);
@@ -118,7 +119,7 @@ impl Desk {
         self.until_tag("to end", image, has_ended).await
     }
 
-    /// Waits until a tag has ended well.
+    /// Waits until a tag has succeeded.
     pub async fn succeeded(&self, image: (&str, &str), version: i64) -> anyhow::Result<ImageTagStatus> {
         let status = self.ended(image, version).await?;
         if status.phase != PullPhase::Succeeded {

@@ -15,12 +15,12 @@ use crate::desk::{Desk, entry, spec};
 use crate::program::Agent;
 
 const MIB: u64 = 1024 * 1024;
-/// Slow enough for the guard to look several times: 16 MiB a second.
+/// 16 MiB per second: slow enough for the guard to check several times.
 const PACE: u64 = 128 * MIB;
 const SMALL: (&str, &str) = ("registry.example/disk/small", "v1");
 const LARGE: (&str, &str) = ("registry.example/disk/large", "v1");
 
-/// A node on a small disk, and a file that takes room on it.
+/// A node on a small disk, and a file that uses its space up.
 struct Scene {
     node: Node,
     desk: Desk,
@@ -46,7 +46,7 @@ impl Scene {
         Ok(directory.join("filler"))
     }
 
-    /// Leaves so many percent of the disk free.
+    /// Leaves this percentage of the disk free.
     fn fill_up_to(&self, percent: u64) -> anyhow::Result<()> {
         let room = statvfs(self.node.image_directory())?;
         let (free, capacity) = (room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize);
@@ -70,7 +70,7 @@ pub async fn below_the_floor_a_task_waits_and_says_so() -> anyhow::Result<()> {
         let scene = Scene::set(runtime).await?;
         scene.fill_up_to(12)?;
         scene.desk.ask(&spec([(SMALL.0, vec![entry(SMALL.1)])])).await?;
-        // Before it waits for room it may be seen waiting for the runtime, which the agent has yet to reach.
+        // Before it waits for disk space, it may wait for the runtime, which the agent has yet to reach.
         let for_room =
             |tag: &ImageTagStatus| tag.message.clone().filter(|says| says.starts_with("waits for room"));
         let says = scene.desk.until_tag("to wait for room", SMALL, for_room).await?;

@@ -1,4 +1,5 @@
-//! Registries that fail. Every kind of failure has its class, its sentence and its event, and ends well if it heals.
+//! Registries that fail. Every failure has its class, message and event, and the pull succeeds once the registry
+//! has recovered.
 
 use anyhow::{Context as _, ensure};
 use http::StatusCode;
@@ -15,7 +16,7 @@ use crate::desk::{Desk, entry, find, spec};
 use crate::program::Agent;
 
 const ATTEMPTS: i32 = 2;
-/// Long enough for the first answer of a runtime, short enough to wait for twice.
+/// Long enough for the first answer of a runtime, and short enough to wait for it twice.
 const HANG_SECONDS: i32 = 3;
 /// All faults at once.
 const PARALLEL: [&str; 2] = ["--max-parallel-pulls", "20"];
@@ -54,7 +55,7 @@ fn troubles() -> Vec<Trouble> {
         answer("reset", On::Anything, Fault::Reset, FailureClass::Unreachable),
         answer("hang", On::Manifests, Fault::Hang, FailureClass::TimedOut),
         answer("stall", layer("stall"), Fault::Stall(1000), FailureClass::TimedOut),
-        // Without a single byte, because containerd goes on from where an answer broke off.
+        // Not a single byte is sent, because containerd would continue where an answer broke off.
         answer("short", layer("short"), Fault::Truncate(0), FailureClass::Corrupt),
         answer("wrong", layer("wrong"), Fault::WrongBytes, FailureClass::Corrupt),
         trouble("refused", Cause::NobodyListens, FailureClass::Unreachable),
@@ -63,12 +64,12 @@ fn troubles() -> Vec<Trouble> {
     ]
 }
 
-/// Each trouble has an image of its own, because runtimes share what images have in common.
+/// Each trouble has an image of its own, because runtimes share the common parts of images.
 fn image(name: &str) -> Artifact {
     Image::new(name).layer(Layer::of(500_000)).build()
 }
 
-/// A node on which each trouble has a host of its own.
+/// A node that reaches each trouble under a host of its own.
 struct Scene {
     node: Node,
     desk: Desk,
@@ -144,7 +145,7 @@ async fn meet(
         Cause::Untrusted => {
             let untrusted = FaultProxy::start_untrusted(&cluster.registry).await?;
             node.lead(&host, &untrusted)?;
-            // It serves as long as the test does.
+            // It serves until the test ends.
             std::mem::forget(untrusted);
             Ok(())
         }
@@ -228,7 +229,7 @@ async fn job_is_told(scene: &Scene, trouble: &Trouble, tag: &ImageTagStatus) -> 
     Ok(())
 }
 
-/// The NodeImage has one event for each class, and at most one more for those that came after the first.
+/// The NodeImage has one event for each class, and at most one more for later failures.
 async fn node_image_is_told(scene: &Scene) -> anyhow::Result<()> {
     let mut classes: Vec<FailureClass> = scene.troubles.iter().map(|(trouble, _)| trouble.class).collect();
     classes.sort();

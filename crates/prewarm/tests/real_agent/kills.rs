@@ -1,4 +1,4 @@
-//! Programs that are killed at random points: everything ends well, and nothing is downloaded twice.
+//! Programs are killed at random points: everything succeeds in the end, and nothing is downloaded twice.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::program::Agent;
 
 const ROUNDS: usize = 10;
 const SIZE: usize = 3 * 1024 * 1024;
-/// No configuration is larger, so that it always arrives before a layer stops.
+/// No image configuration is larger, so it always arrives before a layer stops.
 const CONFIGURATION: u64 = 64 * 1024;
-/// How often a pull is met with its image just there, instead of some way into its layer.
+/// How often the kill comes just after the image is present, instead of within its layer.
 const AFTERWARDS: f64 = 0.2;
 const NAME: &str = "watched.example/killed/web";
 
-/// Ten images, one a round, and all that is needed to pull them.
+/// Ten images, one per round, and everything that is needed to pull them.
 struct Race<'a> {
     node: Node,
     proxy: FaultProxy,
@@ -64,8 +64,8 @@ impl<'a> Race<'a> {
         &self.images[round].blobs[1].digest
     }
 
-    /// Asks for another image and waits for a random point of its pull: some way into the layer, or with the image just
-    /// there. The layer stops at that point, so that a slow machine meets it as well.
+    /// Asks for another image and waits for a random point of its pull: within the layer, or just after the image is
+    /// present. The layer stops at that point, so that a slow machine hits it as well.
     async fn reach_random_point(&mut self) -> anyhow::Result<()> {
         let round = self.images.len();
         if self.random.random_bool(AFTERWARDS) {
@@ -88,16 +88,16 @@ impl<'a> Race<'a> {
         .await
     }
 
-    /// The latest image arrives, whatever happened.
+    /// The latest image arrives, whatever happened before.
     async fn arrive(&self) -> anyhow::Result<()> {
         let tag = self.tag(self.images.len() - 1);
         let status = self.desk.succeeded((NAME, &tag), 0).await?;
-        // Nobody's failure: the registry never refused anything.
+        // It must not count as a failure: the registry never refused anything.
         ensure!(status.failed_attempts == 0, "{status:?}");
         Ok(())
     }
 
-    /// Everything is there, and each layer was downloaded to its end once.
+    /// Every image is present, and each layer was downloaded completely once.
     async fn finish(&self) -> anyhow::Result<()> {
         let status = self.desk.settled(ROUNDS).await?;
         ensure!(usize::try_from(status.succeeded)? == ROUNDS, "{status:?}");
@@ -107,7 +107,7 @@ impl<'a> Race<'a> {
             ensure!(present.contains(&reference), "{reference} is lost: {present:?}");
             let seen = self.proxy.requests_on(&On::Path(self.layer(round).to_owned()));
             let ends = seen.iter().filter(|seen| seen.is_download());
-            // A download that went on from where it was broken off is the rest of one, not another.
+            // A download that continues a broken one is the rest of it, and not another.
             let whole = ends.clone().filter(|seen| seen.range.is_none()).count();
             ensure!(whole <= 1 && ends.count() >= 1, "round {round} has {whole} whole downloads: {seen:#?}");
         }
@@ -147,7 +147,7 @@ pub async fn the_api_server_killed_in_the_middle_of_reports_loses_nothing() -> a
     let mut race = Race::begin(&cluster, "the API server").await?;
     for _ in 0..ROUNDS {
         race.ask_for_another(10_000).await?;
-        // A report leaves somewhere in this time; the wait is the point.
+        // A report is sent at some point in this time, which is why the test waits.
         let pause = Duration::from_millis(race.random.random_range(0..250));
         tokio::time::sleep(pause).await;
         cluster.server.apiserver.kill()?;
@@ -155,6 +155,6 @@ pub async fn the_api_server_killed_in_the_middle_of_reports_loses_nothing() -> a
         cluster.server.ready().await?;
         race.arrive().await?;
     }
-    // A server that has just started refuses what it will allow, until it has read its roles.
+    // A server that has just started refuses requests until it has read its roles.
     race.finish().await
 }

@@ -1,4 +1,4 @@
-//! How an agent comes and goes: without a runtime, with a wrong socket, and on SIGTERM.
+//! How an agent starts and ends: without a runtime, with a wrong socket, and on SIGTERM.
 
 use std::os::unix::fs::symlink;
 

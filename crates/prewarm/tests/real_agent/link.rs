@@ -1,4 +1,4 @@
-//! The node's cable: slow, cut for a moment, cut for longer than an attempt may take.
+//! The node's network link: slow, cut for a moment, cut for longer than an attempt may take.
 
 use anyhow::ensure;
 use prewarm_api::kruise::{ImageTagStatus, PullPhase};
@@ -11,7 +11,7 @@ use crate::program::Agent;
 
 const MIB: usize = 1024 * 1024;
 const IMAGE: (&str, &str) = ("registry.example/link/large", "v1");
-/// Ten megabits a second: the image takes longer than the interval of reports about progress.
+/// Ten megabits per second: the image takes longer than the interval between progress reports.
 const PACE: u64 = 10_000_000;
 
 struct Scene {
@@ -66,7 +66,7 @@ pub async fn a_pull_goes_on_after_a_short_cut() -> anyhow::Result<()> {
     scene.receive(2 * MIB as u64).await?;
     scene.node.cut()?;
     let received = scene.node.bytes_received()?;
-    // The length of the cut is the point; the connections outlive it.
+    // The test is about the length of the cut; the connections survive it.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     ensure!(scene.node.bytes_received()? < received + MIB as u64, "the cable was not cut");
     scene.node.restore()?;

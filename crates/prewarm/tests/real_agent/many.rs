@@ -16,21 +16,21 @@ const NAMES: usize = 256;
 const TAGS: [&str; 5] = ["v1", "v2", "v3", "v4", "v5"];
 const MOST_STATUS_BYTES: usize = 600_000;
 const MOST_MEBIBYTES: f64 = 32.0;
-/// The same for a program that is built for tests, whose own pages count.
+/// The limit for a test build, whose own pages count as well.
 const MOST_MEBIBYTES_UNOPTIMIZED: f64 = 80.0;
-/// Between two reports of a large NodeImage lie eight seconds, except for the first few.
+/// Reports of a large NodeImage are eight seconds apart, except for the first few.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(8);
 const FIRST_WRITES: u64 = 10;
 
 pub async fn two_hundred_and_fifty_six_names_with_five_tags_each_are_pulled() -> anyhow::Result<()> {
-    // Its status is large, so it has a server of its own and slows nobody down.
+    // Its status is large, so it has a server of its own and slows no other test down.
     let cluster = &Cluster::start(&node_images()).await?;
     let image = Image::new("many").layer(Layer::of(1000)).build();
     cluster.registry.push("many/web", &TAGS, &image).await?;
     let node = cluster.node(Runtime::Containerd).await?;
     let (desk, agent) =
         (cluster.desk(&node)?, Agent::start(cluster, &node, &["--max-parallel-pulls", "8"]).await?);
-    // Each host is another name, and all lead to one repository.
+    // Each host is another name for the same repository.
     let names: Vec<String> = (0..NAMES).map(|number| format!("host-{number}.example/many/web")).collect();
     let tags = || TAGS.map(entry).to_vec();
     let start = std::time::Instant::now();

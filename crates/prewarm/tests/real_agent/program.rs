@@ -1,4 +1,4 @@
-//! The agent as it is deployed: as nobody, without capabilities, on the node's network.
+//! The agent as it is deployed: as user nobody, without capabilities, on the node's network.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,7 +52,7 @@ impl Agent {
         Ok(Self { process, address: format!("{}:{PORT}", address(node)?) })
     }
 
-    /// Waits until it says that it is of use.
+    /// Waits until it is ready.
     pub async fn ready(&self) -> anyhow::Result<()> {
         wait::until("the agent", async || {
             self.process.check()?;
@@ -62,7 +62,7 @@ impl Agent {
         .await
     }
 
-    /// What it counted, as Prometheus reads it.
+    /// Its metrics, as Prometheus reads them.
     pub async fn metrics(&self) -> anyhow::Result<String> {
         self.answer("/metrics").await
     }
@@ -74,7 +74,7 @@ impl Agent {
         line.with_context(|| format!("there is no {name}"))?.parse().context("a counter is a number")
     }
 
-    /// Fails if the API server refused it anything: then its role lacks a right.
+    /// Fails if the API server refused a request, because then its role lacks a right.
     pub fn was_refused_nothing(&self) -> anyhow::Result<()> {
         let log = self.process.log();
         match log.lines().find(|line| line.to_lowercase().contains("forbidden")) {
@@ -83,7 +83,7 @@ impl Agent {
         }
     }
 
-    /// The most memory that it ever had, in MiB.
+    /// Its peak memory in MiB.
     pub fn peak_mebibytes(&self) -> anyhow::Result<f64> {
         let pid = self.process.id().context("the agent is not running")?;
         measure::peak_resident_mib(pid)
@@ -99,12 +99,12 @@ impl Agent {
     }
 }
 
-/// Whether the program is the one that is shipped: what is built along with tests is three times as large.
+/// Whether this is the shipped program; a test build is three times as large.
 pub fn is_shipped() -> bool {
     env::var_os(BINARY_VARIABLE).is_some()
 }
 
-/// A command of the node that is nobody's and has no privilege.
+/// A command that runs on the node as nobody and without privileges.
 pub fn as_nobody(node: &Node) -> anyhow::Result<Command> {
     let setpriv = commands::find("setpriv").context("setpriv is missing: run `cargo xtask tools`")?;
     let mut command = node.command(&setpriv);
@@ -113,12 +113,12 @@ pub fn as_nobody(node: &Node) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// A copy of the binary that everybody may run: the tree of a checkout may be closed to others.
+/// A copy of the binary that every user may run: the checkout may be closed to others.
 pub fn binary() -> anyhow::Result<&'static Path> {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     if COPY.get().is_none() {
         let original = given_or(env!("CARGO_BIN_EXE_prewarm"));
-        // Two tests may begin at once; each has its own copy until one is chosen.
+        // Two tests may start at once; each makes its own copy until one is chosen.
         let number = std::thread::current().id();
         let copy = inside::directory("program")?.join(format!("prewarm-{number:?}"));
         fs::copy(&original, &copy).with_context(|| format!("copying {}", original.display()))?;

@@ -1,4 +1,4 @@
-//! Credentials: right, wrong, late, rotated and malformed, and what is seen of them: nothing.
+//! Credentials that are right, wrong, late, rotated and malformed; none of them is ever visible.
 
 use anyhow::{Context as _, ensure};
 use k8s_openapi::api::core::v1::Secret;
@@ -23,10 +23,10 @@ const REPOSITORY: &str = "secrets/web";
 const USER: &str = "warmer";
 const RIGHT: &str = "correct-horse-battery-staple";
 const WRONG: &str = "tr0ub4dor-and-3";
-/// Everything that the log can tell.
+/// The most verbose log level.
 const TELL_ALL: [&str; 4] = ["--log-level", "trace", "--max-parallel-pulls", "8"];
 
-/// A registry of its own for one case, which lets one user in.
+/// A registry for one case, which admits one user.
 struct Case {
     proxy: FaultProxy,
     name: String,
@@ -37,7 +37,7 @@ impl Case {
     async fn new(label: &str, node: &Node, challenge: Challenge) -> anyhow::Result<Self> {
         let proxy = FaultProxy::start(&Cluster::shared().await?.registry).await?;
         proxy.require(USER, RIGHT, challenge);
-        // CRI-O shows credentials only to the host that a name says.
+        // CRI-O sends credentials only to the host that the name contains.
         node.lead(proxy.host(), &proxy)?;
         let name = format!("{}/{REPOSITORY}", proxy.host());
         Ok(Self { name, secret: format!("{}-{label}", node.name()), proxy })
@@ -66,7 +66,7 @@ fn named(name: &str) -> SecretReference {
     SecretReference { namespace, name: Some(name.to_owned()), mode: None }
 }
 
-/// One image of each case, with its Secret and so many repetitions.
+/// One image for each case, with its Secret and this many repetitions.
 fn wish<'a>(cases: impl IntoIterator<Item = (&'a Case, i32)>) -> NodeImageSpec {
     let mut wish = NodeImageSpec::default();
     for (case, repetitions) in cases {
@@ -114,7 +114,7 @@ async fn secrets_good_wrong_late_and_rotated_are_used(
 
     let tag = desk.succeeded(good.image(), 0).await?;
     ensure!(tag.failed_attempts == 0, "{tag:?}");
-    // A message alone may be about something else, such as its turn.
+    // A message alone may have another cause, such as waiting for other pulls.
     let why_refused = |tag: &ImageTagStatus| tag.failure_class.and(tag.message.clone());
     let refusal = desk.until_tag("to be refused", late.image(), why_refused).await?;
     let missing = format!("credentials: secret {DEFAULT_CONFIG_NAMESPACE}/{} does not exist", late.secret);
@@ -124,7 +124,7 @@ async fn secrets_good_wrong_late_and_rotated_are_used(
     let class = desk.until_tag("to be refused", rotated.image(), is_refused).await?;
     ensure!(class == FailureClass::Unauthorized, "{class:?}");
     rotated.write(&desk, RIGHT).await?;
-    // All attempts are used up, and yet it is tried once more when the Secret changes.
+    // All attempts are used up, but a change of the Secret leads to another one.
     let failed = desk.ended(corrected.image(), 0).await?;
     ensure!(failed.phase == PullPhase::Failed && failed.failed_attempts == 1, "{failed:?}");
     ensure!(failed.failure_class == Some(FailureClass::Unauthorized), "{failed:?}");
@@ -187,7 +187,7 @@ pub async fn nothing_of_a_malformed_secret_is_seen_anywhere() -> anyhow::Result<
     Ok(())
 }
 
-/// Looks for texts, plain and as base64, in the status, all events, the metrics and the log.
+/// Searches the status, all events, the metrics and the log for texts, plain and in base64.
 async fn nothing_is_seen_of(texts: &[&str], desk: &Desk, agent: &Agent) -> anyhow::Result<()> {
     let events = Api::<Event>::all(desk.client.clone()).list(&ListParams::default()).await?;
     let log = agent.process.log();
@@ -211,7 +211,7 @@ async fn nothing_is_seen_of(texts: &[&str], desk: &Desk, agent: &Agent) -> anyho
 
 fn base64(text: &str) -> String {
     let encoded = json!(k8s_openapi::ByteString(text.as_bytes().to_vec()));
-    // Without the end, which depends on what follows.
+    // Without the end, which depends on the bytes that follow.
     encoded.as_str().unwrap_or_default().trim_end_matches('=').to_owned()
 }
 
@@ -228,8 +228,8 @@ pub async fn a_refused_credential_does_not_keep_a_public_image_away() -> anyhow:
             proxy,
         };
         case.write(&desk, WRONG).await?;
-        // The registry refuses as many requests as one pull makes. The next pull has to be one without a credential,
-        // because there is only one credential and only one attempt.
+        // The registry refuses as many requests as one pull makes. The next pull must come without a credential, because
+        // there is only one credential and one attempt.
         let refusal = Fault::Status(http::StatusCode::UNAUTHORIZED);
         case.proxy.fail(On::Manifests, refusal.clone());
         ensure!(node.cri()?.pull(&format!("{}:v1", case.name), None).await.is_err());

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::world::{POOL, VERSIONS, World, counters};
 
-/// kruise T15: with a tainted node that nobody runs, but that the pods tolerate.
+/// kruise T15: with a tainted node without a kubelet, which the pods tolerate.
 pub async fn every_node_runs_the_pod_once() -> anyhow::Result<()> {
     let world = World::shared().await?;
     for version in VERSIONS {
@@ -33,7 +33,7 @@ pub async fn every_node_runs_the_pod_once() -> anyhow::Result<()> {
         let scene =
             world.broadcast(version, &["exit", "0"], json!({"parallelism": 2, "template": template})).await?;
         scene.until("desired nodes", |job| counters(job)[0] == 3).await?;
-        // No kubelet speaks for the fake node: the test does, as soon as its pod is there.
+        // The fake node has no kubelet, so the test reports for it as soon as its pod exists.
         scene.until("the end of the real pods", |job| counters(job)[2] == 2).await?;
         let is_open =
             |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Pending");
@@ -135,7 +135,7 @@ pub async fn a_pod_that_restarts_too_often_counts_as_failed() -> anyhow::Result<
     let scene = world.broadcast("v1beta1", &["exit", "1"], spec).await?;
     let job = scene.reaches(BroadcastJobPhase::Completed).await?;
     ensure!(counters(&job) == [2, 0, 0, 2], "{:?}", job.status);
-    // They would go on for ever.
+    // They would run for ever.
     scene.live_pods(0).await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What keeps pods from running, in the words of those who do.
+//! What keeps pods from running, with the messages of the server and the scheduler.
 
 use anyhow::{Context as _, ensure};
 use k8s_openapi::api::core::v1::Node;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::world::{World, counters, trouble};
 
-/// A template is only checked by the server, pod by pod.
+/// The server checks a template only when a pod is made from it.
 pub async fn a_refused_pod_is_named() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let containers = json!([{"name": "Not A Name", "image": "registry.example/broadcast/tool:v1"}]);
@@ -18,7 +18,7 @@ pub async fn a_refused_pod_is_named() -> anyhow::Result<()> {
     let words = trouble(&job, "PodsCreated").unwrap_or_default();
     ensure!(words.contains("spec.containers[0].name: Invalid value"), "{words}");
     ensure!(scene.told("PodRefused").await? == words, "the event says the same");
-    // The person repairs the template, and the job goes on.
+    // The user repairs the template, and the job continues.
     let fixed =
         json!([{"name": "main", "image": "registry.example/broadcast/tool:v1", "args": ["exit", "0"]}]);
     scene.edit(json!({"spec": {"template": {"spec": {"containers": fixed}}}})).await?;
@@ -27,7 +27,7 @@ pub async fn a_refused_pod_is_named() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first job takes more than half of each node, so that the second one fits, but finds no room.
+/// The first job takes more than half of each node, so the second one would fit but finds no free resources.
 pub async fn a_pod_without_room_is_named() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let node = Api::<Node>::all(world.client()?).get(world.cluster.nodes[0].name()).await?;

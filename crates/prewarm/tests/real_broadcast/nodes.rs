@@ -1,4 +1,4 @@
-//! Nodes that come and change.
+//! Nodes that join and change.
 
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Node;

@@ -1,4 +1,4 @@
-//! The cluster that these tests share, and what they look at.
+//! The cluster that these tests share, and what they observe.
 
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -56,8 +56,8 @@ impl World {
         self.cluster.server.client()
     }
 
-    /// Makes a job in a fresh namespace, with pods that are told this, for the shared nodes or for those that `spec`
-    /// selects. The scene is what becomes of it.
+    /// Makes a job in a new namespace, with pods that have these arguments, for the shared nodes or for those that
+    /// `spec` selects.
     pub async fn broadcast(
         &self,
         version: &str,
@@ -114,7 +114,7 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Waits until the job is as wanted.
+    /// Waits until the job meets the condition.
     pub async fn until(
         &self,
         what: &str,
@@ -136,7 +136,7 @@ impl Scene<'_> {
         self.until(&format!("phase {phase:?}"), has).await
     }
 
-    /// Waits until so many pods are there that are not over.
+    /// Waits until there are this many unfinished pods.
     pub async fn live_pods(&self, wanted: usize) -> anyhow::Result<()> {
         let is_live = |pod: &&Pod| {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -163,7 +163,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Waits until people were told this about the job.
+    /// Waits for an event with this reason on the job, and returns its message.
     pub async fn told(&self, reason: &str) -> anyhow::Result<String> {
         let is_it = |event: &Event| {
             event.reason.as_deref() == Some(reason)

@@ -1,4 +1,4 @@
-//! ImagePullJobs as today's end-to-end tests have them (kruise T1–T7), with three times their time limits.
+//! ImagePullJobs as in OpenKruise's end-to-end tests (kruise T1–T7), with three times their time limits.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! ImageListPullJobs as today's end-to-end tests have them (kruise T8–T11), with three times their time limits.
+//! ImageListPullJobs as in OpenKruise's end-to-end tests (kruise T8–T11), with three times their time limits.
 
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
@@ -98,7 +98,7 @@ async fn fails_on_the_fake_node(label: &str, completion: &str, completes: bool) 
     Ok(())
 }
 
-/// Says by hand that the node that does not exist could not pull.
+/// Writes a failed status for the node that does not exist.
 async fn fail_fake(world: &World, image: &str) -> anyhow::Result<()> {
     let api = Api::<NodeImage>::all(world.client()?);
     let asked = async || {
@@ -108,7 +108,7 @@ async fn fail_fake(world: &World, image: &str) -> anyhow::Result<()> {
     };
     world.until(30, "the fake node to be asked", async || Ok(asked().await?.is_some())).await?;
     let version = asked().await?;
-    // A result of long ago would have expired, and the node be asked again.
+    // An old result would have expired, and the node would be asked again.
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let status = json!({"status": {"desired": 1, "failed": 1, "imageStatuses": {image: {"tags": [
         {"tag": "v1", "phase": "Failed", "version": version, "completionTime": now},

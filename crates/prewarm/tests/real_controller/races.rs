@@ -1,4 +1,4 @@
-//! Two controllers and one Lease: whoever dies, stops or freezes, the job goes on and no node pulls twice.
+//! Two controllers and one Lease: whichever dies, stops or freezes, the job continues and no node pulls twice.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::world::{NODES, World, real_nodes};
 
-/// A crashed leader's Lease expires after 15 s; the other looks every two.
+/// The Lease of a crashed leader expires after 15 s; the other controller checks it every two.
 const AFTER_A_CRASH: u32 = 20;
 const AFTER_A_STOP: u32 = 2;
 
-/// Begins a job that takes the nodes one after the other.
+/// Starts a job that pulls on one node at a time.
 async fn begin(world: &World, name: &str) -> anyhow::Result<(String, String)> {
     let namespace = world.cluster.server.namespace().await?;
     let image = world.publish(&format!("races/{name}")).await?;
@@ -21,7 +21,7 @@ async fn begin(world: &World, name: &str) -> anyhow::Result<(String, String)> {
     Ok((namespace, image))
 }
 
-/// Waits until another controller leads, and says how long that took.
+/// Waits until another controller leads, and returns how long that took.
 async fn succession(world: &World, old: usize, limit: u32) -> anyhow::Result<Duration> {
     let start = Instant::now();
     world
@@ -32,7 +32,7 @@ async fn succession(world: &World, old: usize, limit: u32) -> anyhow::Result<Dur
     Ok(start.elapsed())
 }
 
-/// Every node has the image after one pull: the version is the first one.
+/// Every node has the image after one pull: the version is still the first one.
 async fn was_pulled_once(world: &World, image: &str) -> anyhow::Result<()> {
     let name = image.rsplit_once(':').map_or(image, |(name, _)| name);
     for node in world.node_images().await? {

@@ -1,4 +1,4 @@
-//! The controller's role: enough for all that it does, and no more.
+//! The controller's role: enough for everything that it does, and no more.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Rights that are used only when something goes wrong, which no test can bring about at will: an object is read again
-/// after a collision, a verdict is written after ten minutes of silence, an event is counted up when it repeats.
+/// Rights for rare faults that no test can cause at will: an object is read again after a conflict, a verdict is
+/// written after ten minutes of silence, an event is counted up when it repeats.
 const IN_TROUBLE_ONLY: [(&str, &str); 9] = [
     ("nodeimages", "get"),
     ("imagepulljobs", "get"),
@@ -35,7 +35,7 @@ pub async fn the_shipped_roles_suffice_and_nothing_in_them_is_unused() -> anyhow
     everything_once(&world).await?;
     let unused =
         || Ok::<_, anyhow::Error>(granted().difference(&used(&world)?.0).cloned().collect::<Vec<_>>());
-    // The server writes a request down after it has answered it.
+    // The server logs a request after it has answered it.
     let in_time =
         world.until(30, "the last requests to be written down", async || Ok(unused()?.is_empty())).await;
     let (_, refused) = used(&world)?;
@@ -84,7 +84,8 @@ async fn everything_once(world: &World) -> anyhow::Result<()> {
     world.until(60, "a NodeImage less", async || Ok(world.node_images().await?.len() == 3)).await
 }
 
-/// A BroadcastJob whose pod is deleted at its deadline, and one that is paused when its pod fails. No kubelet is there.
+/// A BroadcastJob whose pod is deleted at its deadline, and one that is paused when its pod fails. There is no
+/// kubelet.
 async fn broadcast(world: &World, namespace: &str) -> anyhow::Result<()> {
     let (params, node) = (PatchParams::default(), world.nodes[0].name());
     let room = Patch::Merge(json!({"status": {"allocatable": {"pods": "10"}}}));
@@ -160,7 +161,7 @@ async fn rotate(world: &World, namespace: &str, image: &str) -> anyhow::Result<(
     world.copies_are_gone(30, namespace, "login").await
 }
 
-/// What the controller asked, and what it was refused, as the server wrote it down.
+/// The requests of the controller and those that were refused, from the audit log.
 fn used(world: &World) -> anyhow::Result<(BTreeSet<Right>, BTreeSet<String>)> {
     let (mut used, mut refused) = (BTreeSet::new(), BTreeSet::new());
     let text = fs::read_to_string(&world.audit)?;
@@ -191,7 +192,7 @@ fn used(world: &World) -> anyhow::Result<(BTreeSet<Right>, BTreeSet<String>)> {
     Ok((used, refused))
 }
 
-/// What the role grants, without what is used in trouble only.
+/// What the role grants, without the rights for rare faults.
 fn granted() -> BTreeSet<Right> {
     let mut granted = BTreeSet::new();
     for permission in CONTROLLER.permissions {

@@ -1,4 +1,4 @@
-//! What a person does from the shell, on a real cluster.
+//! What a user does from the shell, on a real cluster.
 
 use std::process::Output;
 
@@ -36,7 +36,7 @@ pub async fn a_person_pulls_waits_and_learns_why_an_image_is_missing() -> anyhow
 
     let (stdout, _, code) = prewarm(world, &["explain", "bad", "-n", &namespace]).await?;
     ensure!(
-        code == Some(1) && stdout.matches("the image is present since").count() == world.nodes.len(),
+        code == Some(1) && stdout.matches("the image has been present since").count() == world.nodes.len(),
         "{stdout}"
     );
     ensure!(stdout.matches("NotFound: cannot pull").count() == world.nodes.len(), "{stdout}");

@@ -26,13 +26,12 @@ use crate::cluster::Cluster;
 use crate::program::{Agent, as_nobody, binary};
 use prewarm_testkit::install;
 
-/// How many nodes there are.
 pub const NODES: i32 = 3;
 /// The NodeImage without a node.
 pub const FAKE: &str = "fake-node";
 /// Both versions of the API.
 pub const VERSIONS: [&str; 2] = ["v1alpha1", "v1beta1"];
-/// The limits of today's tests, times this.
+/// The factor for the time limits of OpenKruise's tests.
 const GENEROSITY: u32 = 3;
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -41,18 +40,18 @@ pub struct World {
     pub nodes: Vec<Node>,
     pub controllers: Vec<Process>,
     pub audit: PathBuf,
-    /// Held, because an agent ends with its handle.
+    /// Kept alive, because an agent ends when its handle is dropped.
     pub agents: Vec<Agent>,
 }
 
 impl World {
-    /// The one that tests share which disturb no controller.
+    /// The cluster that is shared by the tests that disturb no controller.
     pub async fn shared() -> anyhow::Result<&'static Self> {
         static SHARED: OnceCell<World> = OnceCell::const_new();
         SHARED.get_or_try_init(async || Self::start("shared", 1).await).await
     }
 
-    /// One of its own with so many controllers.
+    /// A cluster of its own with this many controllers.
     pub async fn start(label: &str, controllers: usize) -> anyhow::Result<Self> {
         let directory = inside::directory(&format!("world-{label}"))?;
         let audit = directory.join("audit.log");
@@ -121,14 +120,14 @@ impl World {
         self.cluster.server.client()
     }
 
-    /// Puts a small image into the registry. Returns the name that every node reaches it by.
+    /// Pushes a small image to the registry. Returns the name under which every node reaches it.
     pub async fn publish(&self, name: &str) -> anyhow::Result<String> {
         let artifact = Image::new(name).layer(Layer::of(50_000)).build();
         self.cluster.registry.push(name, &["v1"], &artifact).await?;
         Ok(format!("registry.example/{name}:v1"))
     }
 
-    /// Makes a job in a version of the API.
+    /// Makes a job in one version of the API.
     pub async fn create(
         &self,
         version: &str,
@@ -166,7 +165,7 @@ impl World {
         Ok(Api::<NodeImage>::all(self.client()?).list(&ListParams::default()).await?.items)
     }
 
-    /// The copies of a Secret: those that are made for this namespace and name.
+    /// The copies of a Secret, found by its namespace and name.
     fn copies_api(&self) -> anyhow::Result<Api<Secret>> {
         Ok(Api::namespaced(self.client()?, DEFAULT_CONFIG_NAMESPACE))
     }
@@ -187,7 +186,7 @@ impl World {
             .collect())
     }
 
-    /// Makes or replaces a Secret with a login for a host.
+    /// Creates or replaces a Secret with a login for a host.
     pub async fn secret(
         &self,
         namespace: &str,
@@ -207,7 +206,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until this holds, for three times as long as today's test does.
+    /// Waits until this holds, for three times as long as OpenKruise's test does.
     pub async fn until(
         &self,
         seconds: u32,
@@ -230,7 +229,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until a job's numbers are these: desired, succeeded, and whether it is over.
+    /// Waits until a job has these numbers: desired, succeeded, and whether it is over.
     pub async fn job_is(
         &self,
         seconds: u32,
@@ -307,20 +306,21 @@ impl World {
         Ok(copy)
     }
 
-    /// Where the history of the copies stands.
+    /// The current resource version of the copies.
     pub async fn history(&self) -> anyhow::Result<String> {
         let list = self.copies_api()?.list(&ListParams::default()).await?;
         list.metadata.resource_version.context("a list without a version")
     }
 
-    /// Whether a copy was made since then that lists the job. A quick job's copy lives too briefly to be asked for.
+    /// Whether a copy that lists the job was made since then. The copy for a quick job is gone too soon to be read
+    /// directly.
     pub async fn was_copied(&self, since: &str, namespace: &str, job: &str) -> anyhow::Result<bool> {
         let briefly = WatchParams::default().timeout(1);
         let events = self.copies_api()?.watch(&briefly, since).await?.try_collect::<Vec<_>>().await?;
         Ok(events.iter().any(|event| matches!(event, WatchEvent::Added(copy) if lists(copy, namespace, job))))
     }
 
-    /// Who leads, by the Lease.
+    /// The holder of the Lease.
     pub async fn holder(&self) -> anyhow::Result<Option<String>> {
         let leases =
             Api::<Lease>::namespaced(self.client()?, SYSTEM_NAMESPACE).list(&ListParams::default()).await?;
@@ -346,10 +346,10 @@ impl World {
     }
 }
 
-/// An API server with the garbage collector, which writes down who asked what.
+/// An API server with the garbage collector and an audit log.
 async fn server(directory: &Path, audit: &Path) -> anyhow::Result<ApiServer> {
     let policy = directory.join("audit.yaml");
-    // The beginning of an answer counts too: a watch may end after the test.
+    // The beginning of an answer counts too, because a watch may end after the test.
     let rules = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n\
                  rules:\n- level: Metadata\n";
     std::fs::write(&policy, rules)?;

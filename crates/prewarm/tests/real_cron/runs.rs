@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::world::{IMAGES, VERSIONS, World, is_complete, list, pod};
 
-/// So long a pause is watched: three runs would be due.
+/// How long a pause is observed: three runs would be due.
 const PAUSE: Duration = Duration::from_secs(15);
 
 fn kind(cron: &AdvancedCronJob) -> Option<TemplateKind> {
@@ -54,7 +54,7 @@ pub async fn a_cron_job_makes_broadcast_jobs_that_complete() -> anyhow::Result<(
     Ok(())
 }
 
-/// The proposal's test plan: made on schedule, the status follows, and the images are there.
+/// The proposal's test plan: the run is made on schedule, the status follows, and the images are present.
 pub async fn a_cron_job_pulls_its_images_on_every_node() -> anyhow::Result<()> {
     let world = World::shared().await?;
     for version in VERSIONS {

@@ -1,4 +1,4 @@
-//! What cannot run, or fails, is told.
+//! Runs that cannot start or that fail are reported.
 
 use anyhow::ensure;
 use k8s_openapi::api::batch::v1::Job;
@@ -25,7 +25,7 @@ pub async fn an_image_that_fails_is_named() -> anyhow::Result<()> {
 
 pub async fn a_run_that_the_server_refuses_is_named_in_its_words() -> anyhow::Result<()> {
     let world = World::shared().await?;
-    // The definition knows nothing of Jobs; only the server can say what is wrong with one.
+    // The definition does not contain the fields of Jobs; only the server can say what is wrong with one.
     let mut pod = pod(&["exit", "0"]);
     pod["spec"]["restartPolicy"] = json!("Sometimes");
     let scene = world.cron("v1beta1", json!({"jobTemplate": {"spec": {"template": pod}}}), json!({})).await?;

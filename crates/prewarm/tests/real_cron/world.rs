@@ -1,4 +1,4 @@
-//! The cluster that these tests share, and what they look at.
+//! The cluster that these tests share, and what they observe.
 
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Event;
@@ -26,7 +26,7 @@ pub struct World {
     pub cluster: Cluster,
     pub nodes: Vec<Node>,
     controller: Process,
-    /// Held, because an agent ends with its handle.
+    /// Kept alive, because an agent ends when its handle is dropped.
     _agents: Vec<Agent>,
 }
 
@@ -68,8 +68,8 @@ impl World {
         self.cluster.server.client()
     }
 
-    /// Makes a cron job of this template in a fresh namespace, every five seconds and one run at a time, unless `spec` says
-    /// otherwise. The scene is what becomes of it.
+    /// Makes a cron job with this template in a new namespace. It is due every five seconds, one run at a time, unless
+    /// `spec` says otherwise.
     pub async fn cron(&self, version: &str, template: Value, spec: Value) -> anyhow::Result<Scene<'_>> {
         let mut whole = json!({"schedule": "@every 5s", "concurrencyPolicy": "Forbid", "template": template});
         json_patch::merge(&mut whole, &spec);
@@ -108,7 +108,7 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Waits until the cron job is as wanted.
+    /// Waits until the cron job meets the condition.
     pub async fn until(
         &self,
         what: &str,
@@ -125,7 +125,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Its runs, of whichever kind.
+    /// Its runs, of any kind.
     pub fn runs<K>(&self) -> anyhow::Result<Api<K>>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
@@ -138,7 +138,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Waits until people were told this about the cron job.
+    /// Waits for an event with this reason on the cron job, and returns its message.
     pub async fn told(&self, reason: &str) -> anyhow::Result<String> {
         let is_it = |event: &Event| {
             event.reason.as_deref() == Some(reason)
@@ -151,7 +151,7 @@ impl Scene<'_> {
         .await
     }
 
-    /// Deletes the cron job, so that it does not go on beside the next test.
+    /// Deletes the cron job, so that it does not run during the next test.
     pub async fn end(&self) -> anyhow::Result<()> {
         self.crons.delete("nightly", &DeleteParams::background()).await?;
         Ok(())

@@ -1,4 +1,4 @@
-//! A full node with an agent, before it a registry that counts, and pods whose start is looked at.
+//! A full node with an agent, a registry that counts requests, and pods whose start is measured.
 
 use std::time::Duration;
 
@@ -22,21 +22,21 @@ pub struct Scene<'a> {
 /// What the start of a pod cost.
 #[derive(Debug)]
 pub struct Cost {
-    /// From making the pod to its being ready.
+    /// From the creation of the pod until it is ready.
     pub time: Duration,
     pub requests: usize,
     /// From the registry.
     pub fetched: u64,
-    /// Over the node's cable, from whomever.
+    /// All bytes on the node's network link.
     pub received: u64,
 }
 
-/// A server with a scheduler and controllers, and a registry. Each scene brings a node of its own.
+/// A server with a scheduler and controllers, and a registry. Each test brings its own node.
 pub async fn furnish(bare: prewarm_testkit::Cluster) -> anyhow::Result<Cluster> {
     Cluster::furnish(bare.server, bare.registry, &node_images()).await
 }
 
-/// Stores an image of so many bytes in some layers, which shares nothing with others but its program.
+/// Stores an image of this size in several layers, which shares nothing with others but its program.
 pub async fn push(cluster: &Cluster, name: &str, bytes: usize) -> anyhow::Result<Artifact> {
     const LAYERS: usize = 4;
     let image = workload::image(name)?.layers(LAYERS, Layer::of(bytes / LAYERS)).build();
@@ -53,7 +53,7 @@ impl<'a> Scene<'a> {
         Ok(Self { node, cluster, proxy, desk, agent, namespace })
     }
 
-    /// Lets the agent pull these, by name and tag or digest, and no others.
+    /// Lets the agent pull exactly these images, by name and tag or digest.
     pub async fn warm(&self, images: &[(&str, &str)]) -> anyhow::Result<()> {
         self.desk.ask(&spec(images.iter().map(|(name, tag)| (*name, vec![entry(tag)])))).await?;
         for image in images {
@@ -62,7 +62,7 @@ impl<'a> Scene<'a> {
         self.agent.was_refused_nothing()
     }
 
-    /// Starts a pod and looks at what it costs.
+    /// Starts a pod and measures its cost.
     pub async fn start(&self, name: &str, reference: &str) -> anyhow::Result<Cost> {
         let before = self.node.bytes_received()?;
         self.proxy.forget();

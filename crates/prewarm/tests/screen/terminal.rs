@@ -1,4 +1,4 @@
-//! A real pseudo-terminal with the demo in it, and what a terminal makes of its output.
+//! A real pseudo-terminal that runs the demo, and what it shows.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 use prewarm_testkit::binary::given_or;
 use tempfile::TempDir;
 
-/// How a frame begins, and how it ends.
+/// The beginning and the end of a frame.
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
-/// What takes longer than this does not come any more.
+/// The time limit for everything that a test waits for.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// A demo on a terminal. It has a directory for temporary files of its own.
+/// A demo on a terminal, with its own directory for temporary files.
 pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
@@ -26,7 +26,7 @@ pub struct Terminal {
     directory: TempDir,
 }
 
-/// What has been shown so far. Half a frame is not shown.
+/// What has been shown so far, in whole frames.
 pub struct Shown {
     parser: vt100::Parser,
     waiting: Vec<u8>,
@@ -45,14 +45,14 @@ pub struct Ended {
 }
 
 impl Terminal {
-    /// Starts the demo on a terminal of this size, with these variables besides its usual ones.
+    /// Starts the demo on a terminal of this size, with these additional variables.
     pub fn start(size: (u16, u16), arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::run(size, &[&["demo"], arguments].concat(), variables)
     }
 
     /// The same with any command.
     pub fn run(size: (u16, u16), arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        // A path that is equally long everywhere: the picture depends on it.
+        // A path of the same length everywhere, because the picture depends on it.
         let directory = tempfile::Builder::new().prefix("screen-").tempdir_in("/tmp").expect("a directory");
         let pair = native_pty_system().openpty(pty_size(size)).expect("a pseudo-terminal");
         let mut command = CommandBuilder::new(given_or(env!("CARGO_BIN_EXE_prewarm")));
@@ -79,18 +79,18 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).and_then(|()| self.keyboard.flush()).expect("it takes keys");
     }
 
-    /// Changes the size, as a person does with a window.
+    /// Changes the size, as a user does with a window.
     pub fn resize(&self, size: (u16, u16)) {
         self.shown().parser.screen_mut().set_size(size.1, size.0);
         self.master.resize(pty_size(size)).expect("it takes the size");
     }
 
-    /// Waits until the screen is so, and gives what it shows.
+    /// Waits until the screen meets a condition, and returns it.
     pub fn wait(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         self.until(what, Shown::text, is_so)
     }
 
-    /// Waits until something was written, by a program that marks no frames.
+    /// Waits for output of a program that marks no frames.
     pub fn wait_written(&self, part: &str) {
         let written = |shown: &Shown| String::from_utf8_lossy(&shown.written).into_owned();
         self.until(part, written, |text| text.contains(part));
@@ -148,13 +148,13 @@ impl Shown {
         self.parser.screen().contents()
     }
 
-    /// The screen with all that a terminal knows of it.
+    /// The screen with colours and cursor.
     pub fn screen(&self) -> &vt100::Screen {
         self.parser.screen()
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        // A mark may have come in two pieces.
+        // A mark may arrive in two pieces.
         let from = self.written.len().saturating_sub(BEGIN.len() - 1);
         self.written.extend(bytes);
         let marks = self.written[from..].windows(BEGIN.len()).filter(|window| *window == BEGIN).count();
@@ -174,7 +174,7 @@ impl Shown {
 fn read(mut source: Box<dyn Read + Send>, shown: &Mutex<Shown>) {
     let mut buffer = vec![0; 64 * 1024];
     let lock = || shown.lock().unwrap_or_else(PoisonError::into_inner);
-    // The end of a pseudo-terminal is an error on Linux.
+    // On Linux, the end of a pseudo-terminal is an error.
     while let Ok(count @ 1..) = source.read(&mut buffer) {
         lock().take(&buffer[..count]);
     }

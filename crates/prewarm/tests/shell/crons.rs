@@ -1,4 +1,4 @@
-//! Cron jobs on the embedded API: what a transcript cannot have.
+//! Cron jobs on the embedded API: the cases that a transcript cannot contain.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tower::ServiceExt as _;
 use super::suite::{Shell, furnish};
 use super::{Watched, World, run};
 
-/// What a server answers, in its own words, to whoever asks for cron jobs.
+/// The server's own words for a request for cron jobs that it refuses.
 fn answer(code: u16, message: &str) -> Response<Body> {
     let status =
         json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message});
@@ -23,7 +23,7 @@ fn answer(code: u16, message: &str) -> Response<Body> {
     Response::builder().status(code).header("content-type", "application/json").body(body).expect("an answer")
 }
 
-/// All that commands say on a cluster that does not show cron jobs.
+/// The output of all commands on a cluster that does not show cron jobs.
 async fn said(code: u16, message: &'static str, lines: &[&'static str]) -> Vec<String> {
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
     server.install_definitions();
@@ -59,7 +59,7 @@ async fn jobs_are_shown_to_those_who_may_not_see_cron_jobs() {
     assert!(all.contains(&format!("\nCron jobs are not shown: {why}")), "{all}");
     assert!(json.contains("\"name\": \"web\"") && !json.contains("\"crons\""), "{json}");
     for named in [status, explain] {
-        let told = format!("error: there is no pull job nightly, and cron jobs cannot be looked at: {why}");
+        let told = format!("error: there is no pull job nightly, and cron jobs cannot be read: {why}");
         assert!(named.contains(&told) && named.ends_with("[exit 2]\n"), "{named}");
     }
 }

@@ -1,4 +1,4 @@
-//! What every command prints about one cluster. The same transcript has to come from the embedded and from the real API.
+//! The output of every command on one cluster. The embedded and the real API must give the same transcript.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const CLUSTER: &str = include_str!("cluster.yaml");
 
-/// Each line is a command; `#` begins a remark.
+/// Each line is a command; `#` begins a comment.
 const COMMANDS: &str = include_str!("commands.txt");
 
 /// The program and the cluster it asks.
@@ -22,7 +22,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Runs the program as a person would, and returns all that they see.
+    /// Runs the program as a user would, and returns everything it prints.
     pub fn run(&self, line: &str) -> String {
         let mut command = Command::new(&self.program);
         command.args(words(line)).env("KUBECONFIG", &self.kubeconfig).env_remove("NO_COLOR");
@@ -33,7 +33,7 @@ impl Shell {
         format!("$ prewarm {line}\n{}{}{end}", text(&output.stdout), text(&output.stderr))
     }
 
-    /// The whole transcript, with everything in it that differs from run to run taken out.
+    /// The whole transcript, without what differs between runs.
     pub fn transcript(&self) -> String {
         let lines = COMMANDS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         lines.map(|line| masked(&self.run(line)) + "\n").collect()
@@ -53,7 +53,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Times, places and widths of columns differ from run to run.
+/// Times, places and column widths differ between runs.
 pub fn masked(text: &str) -> String {
     let masks = [
         (r"https?://[0-9a-z.\[\]:]+", "https://SERVER"),
@@ -64,7 +64,7 @@ pub fn masked(text: &str) -> String {
         (r"\b\d+(\.\d)? (bytes|[KMG]iB)/s", "SPEED"),
         (r"KUBECONFIG \([^)]*\)", "KUBECONFIG (FILE)"),
         (r"has no context (.*); there are: .*", "has no context $1; there are: CONTEXTS"),
-        // Not at the beginning of a line, where they mean something in JSON and YAML.
+        // Not at the beginning of a line, where spaces have a meaning in JSON and YAML.
         (r"(\S) {2,}", "$1   "),
     ];
     masks.iter().fold(text.to_owned(), |text, (pattern, mask)| {
@@ -72,7 +72,7 @@ pub fn masked(text: &str) -> String {
     })
 }
 
-/// Makes the cluster of the fixture.
+/// Creates the objects of the fixture.
 pub async fn furnish(client: &Client) -> anyhow::Result<()> {
     let mut uids = BTreeMap::new();
     for document in prewarm::yaml::documents(CLUSTER) {
@@ -115,7 +115,7 @@ pub fn altered(kubeconfig: &Path, target: &Path, alter: impl Fn(&mut Value)) -> 
     Ok(std::fs::write(target, config.to_string())?)
 }
 
-/// Compares with the one transcript that both servers share.
+/// Compares with the transcript that both servers share.
 pub fn compare(name: &str, transcript: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);

@@ -18,7 +18,7 @@ async fn make<K: Serialize + DeserializeOwned + Clone + std::fmt::Debug>(api: &A
     api.create(&PostParams::default(), &object).await.expect("it is made");
 }
 
-/// A job on its way out with a copy, a Secret that is none, and a Lease whose holder is dead.
+/// A job that is being deleted and has a copy, a Secret that is not a copy, and a Lease whose holder is dead.
 async fn left_behind() -> World {
     let world = World::start().await;
     world.server.install_definitions();

@@ -1,4 +1,4 @@
-//! The agents: ready on how many nodes, and why not on the others.
+//! The agents: on how many nodes they are ready, and why not on the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::check::report::{Finding, Section};
 use crate::show;
 
 const SECTION: Section = Section::Agents;
-/// So many names are listed.
+/// The most names that are listed.
 const MOST_NAMES: usize = 5;
 
 pub fn judge(facts: &Facts) -> Vec<Finding> {
@@ -24,8 +24,8 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
         }
     };
     let Some(daemon_set) = daemon_sets.first() else {
-        let what = "no agents are installed, so that nothing is pulled";
-        return vec![Finding::bad(SECTION, what, "docs/install.md, or look with another --context")];
+        let what = "no agents are installed, so nothing is pulled";
+        return vec![Finding::bad(SECTION, what, "docs/install.md, or try another --context")];
     };
     let places = places(daemon_set, nodes, pods, &facts.probes);
     let mut findings = readiness(daemon_set, &places);
@@ -34,13 +34,13 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// What is known of the agent of a node.
+/// The agent of one node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Ready,
-    /// No agent is meant to be there, for this reason.
+    /// The node is not supposed to have an agent, for this reason.
     Elsewhere(String),
-    /// One is, and is not ready, for this reason.
+    /// The node is supposed to have an agent, which is not ready for this reason.
     Missing(String),
 }
 
@@ -62,7 +62,7 @@ fn places(
             (_, Some(pod)) => Place::Missing(trouble(pod, probes)),
             (None, None) => match untolerated(node, template) {
                 Some(taint) => Place::Missing(format!("taint {taint} is not tolerated")),
-                None => Place::Missing("its pod has not been made yet".to_owned()),
+                None => Place::Missing("its pod has not been created yet".to_owned()),
             },
         };
         (name, place)
@@ -70,7 +70,7 @@ fn places(
     nodes.iter().map(place).collect()
 }
 
-/// Why the DaemonSet does not mean a node.
+/// Why the DaemonSet does not cover a node.
 fn elsewhere(node: &Node, template: Option<&PodSpec>) -> Option<String> {
     let labels = node.labels();
     if let Some(system) = labels.get(OS_LABEL).filter(|system| *system != LINUX) {
@@ -109,7 +109,7 @@ fn is_ready(pod: &Pod) -> bool {
     conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// The agent's own words first, then the kubelet's, then the scheduler's.
+/// The agent's own message first, then the kubelet's, then the scheduler's.
 fn trouble(pod: &Pod, probes: &BTreeMap<String, Asked<String>>) -> String {
     if let Some(Ok(words)) = probes.get(&pod.name_any()) {
         return words.lines().collect::<Vec<_>>().join("; ");
@@ -161,7 +161,7 @@ fn readiness(daemon_set: &DaemonSet, places: &BTreeMap<String, Place>) -> Vec<Fi
         _ => None,
     }) {
         let what = format!(
-            "{} without an agent ({reason}): {}; they count for no job",
+            "{} without an agent ({reason}): {}; no job counts them",
             show::counted(nodes.len(), "node"),
             show::names(&nodes, MOST_NAMES)
         );
@@ -170,7 +170,7 @@ fn readiness(daemon_set: &DaemonSet, places: &BTreeMap<String, Place>) -> Vec<Fi
     findings
 }
 
-/// Nodes by the reason that they share.
+/// Nodes by their common reason.
 fn grouped(
     places: &BTreeMap<String, Place>,
     reason: impl Fn(&Place) -> Option<&String>,
@@ -201,7 +201,7 @@ fn without_agent(node_images: &Asked<Vec<String>>, places: &BTreeMap<String, Pla
     Finding::warning(
         SECTION,
         format!("these NodeImages have no agent: {}", show::names(&idle, MOST_NAMES)),
-        "the controller deletes them if it runs, unless they carry the label of fake ones; jobs that name them wait",
+        "a running controller deletes them unless they have the label of fake ones; jobs that name them wait",
     )
 }
 
@@ -218,8 +218,8 @@ fn plugins(daemon_set: &DaemonSet) -> Finding {
         (true, true) => Finding::good(SECTION, "credential plugins are configured"),
         _ => Finding::bad(
             SECTION,
-            "credential plugins are configured by half: they need a configuration and a directory",
-            "give both --image-credential-provider-config and --image-credential-provider-bin-dir, or none",
+            "credential plugins are only half configured: they need a configuration and a directory",
+            "give both --image-credential-provider-config and --image-credential-provider-bin-dir, or neither",
         ),
     }
 }

@@ -1,4 +1,5 @@
-//! The controller: who leads since when, what keeps agents to their nodes, whether it can be scraped.
+//! The controller: which process leads and since when, what restricts agents to their nodes, whether it can be
+//! scraped.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -31,7 +32,7 @@ fn deployment(deployments: &Asked<Vec<Deployment>>) -> Finding {
         return Finding::bad(
             SECTION,
             "no controller is installed",
-            "docs/install.md, or look with another --context",
+            "docs/install.md, or try another --context",
         );
     };
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
@@ -82,7 +83,7 @@ fn policy(policies: &Asked<Policies>) -> Finding {
     };
     let step = "install once more, which brings the policies back: docs/install.md";
     let Some(policy) = policies.first() else {
-        let what = "nothing keeps a captured agent from misreporting other nodes: the policy agent-own-node is missing";
+        let what = "nothing prevents a captured agent from reporting for other nodes: the policy agent-own-node is missing";
         return Finding::bad(SECTION, what, step);
     };
     let name = policy.name_any();
@@ -93,9 +94,9 @@ fn policy(policies: &Asked<Policies>) -> Finding {
         names_it && denies.is_some_and(|actions| actions.iter().any(|action| action == "Deny"))
     });
     if enforces {
-        return Finding::good(SECTION, format!("policy {name} keeps each agent to its own node"));
+        return Finding::good(SECTION, format!("policy {name} restricts each agent to its own node"));
     }
-    Finding::bad(SECTION, format!("policy {name} is there, but nothing binds it with Deny"), step)
+    Finding::bad(SECTION, format!("policy {name} exists, but no binding enforces it with Deny"), step)
 }
 
 fn scrape(pod: &str, answer: &Asked<()>) -> Finding {
@@ -104,7 +105,7 @@ fn scrape(pod: &str, answer: &Asked<()>) -> Finding {
         Err(why) => Finding::warning(
             SECTION,
             format!("the metrics of {pod} cannot be reached from the API server: {why}"),
-            "a NetworkPolicy may allow Prometheus only; then this is as it should be",
+            "a NetworkPolicy may allow only Prometheus; then this is as intended",
         ),
     }
 }

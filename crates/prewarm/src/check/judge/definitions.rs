@@ -1,4 +1,4 @@
-//! The definitions: whether they are ours and whole, and who else answers for these kinds.
+//! The definitions: whether they are ours and complete, and who else handles these kinds.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::reach::SeenLease;
 use crate::show;
 
 const SECTION: Section = Section::Definitions;
-/// So many fields or names are listed.
+/// The most fields or names that are listed.
 const MOST_NAMES: usize = 3;
 const APPLY: &str = "prewarm crds | kubectl apply --server-side --force-conflicts -f -";
 
@@ -64,7 +64,7 @@ fn not_there(absent: &[String], stage: Stage) -> Option<Finding> {
         }
         Stage::After => Finding::warning(
             SECTION,
-            format!("left out: {listed}; everything else works without"),
+            format!("left out: {listed}; everything else works without them"),
             format!("if they are wanted: {APPLY}"),
         ),
     })
@@ -72,7 +72,7 @@ fn not_there(absent: &[String], stage: Stage) -> Option<Finding> {
 
 fn foreign(name: &str, fields: &[String], stage: Stage) -> Finding {
     let what = format!(
-        "definition {name} is another implementation's or an older one: it drops what Prewarm writes ({})",
+        "definition {name} is from another implementation or an older version: it drops what Prewarm writes ({})",
         show::names(fields, MOST_NAMES)
     );
     match stage {
@@ -81,7 +81,7 @@ fn foreign(name: &str, fields: &[String], stage: Stage) -> Finding {
     }
 }
 
-/// The fields that ours has and theirs drops, in the version that is written.
+/// The fields that our definition has and theirs drops, in the stored version.
 fn lacking(ours: &CustomResourceDefinition, theirs: &CustomResourceDefinition) -> Vec<String> {
     let mut fields = Vec::new();
     for version in ours.spec.versions.iter().filter(|version| version.storage) {
@@ -115,7 +115,7 @@ fn compare(ours: &JSONSchemaProps, theirs: &JSONSchemaProps, path: &str, fields:
     }
 }
 
-/// What lists and maps hold.
+/// The schema of the items of a list or the values of a map.
 fn items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
         JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -137,14 +137,14 @@ fn webhooks(webhooks: &Asked<Vec<Webhook>>) -> Finding {
         Err(why) => return Finding::unknown(SECTION, "webhooks", why),
     };
     let Some(first) = webhooks.iter().find(|webhook| webhook.is_required).or(webhooks.first()) else {
-        return Finding::good(SECTION, "no webhook answers for these kinds");
+        return Finding::good(SECTION, "no webhook handles these kinds");
     };
     let mut configurations: Vec<&str> =
         webhooks.iter().map(|webhook| webhook.configuration.as_str()).collect();
     configurations.sort_unstable();
     configurations.dedup();
     let what = format!(
-        "another implementation's webhook {} answers for {} and can refuse what Prewarm writes",
+        "another implementation's webhook {} handles {} and can refuse what Prewarm writes",
         first.name,
         first.resources.join(", ")
     );

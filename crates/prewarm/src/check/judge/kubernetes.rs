@@ -1,4 +1,4 @@
-//! The cluster itself: its version, what whoever asks may do, the namespace, clocks, runtimes.
+//! The cluster itself: its version, the user's rights, the namespace, clocks, runtimes.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,17 @@ use crate::check::facts::{Asked, Facts, Right};
 use crate::check::report::{Finding, Section};
 use crate::show;
 
-/// The oldest Kubernetes that is served.
+/// The oldest Kubernetes version that is supported.
 const OLDEST: (u32, u32) = (1, 30);
-/// Clocks may differ by so much before anybody notices.
+/// Clocks may differ by at most this.
 const MOST_SKEW: SignedDuration = SignedDuration::from_secs(10);
-/// A node's Lease is renewed every ten seconds; one that is further away than this is of a dead node or another clock.
+/// A node's Lease is renewed every ten seconds. If its time is further away than this, the node is dead or has
+/// another clock.
 const MOST_HEARTBEAT_SKEW: SignedDuration = SignedDuration::from_secs(60);
-/// So many names are listed.
+/// The most names that are listed.
 const MOST_NAMES: usize = 5;
 const SECTION: Section = Section::Kubernetes;
-/// The label that says which pods a namespace takes.
+/// The label that sets which pods a namespace admits.
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
 pub fn judge(facts: &Facts, stage: Stage) -> Vec<Finding> {
@@ -50,7 +51,7 @@ fn version(version: &Asked<String>) -> Finding {
         Some(_) => Finding::bad(
             SECTION,
             format!(
-                "Kubernetes {text} is too old: the policy that keeps agents to their own nodes needs 1.30"
+                "Kubernetes {text} is too old: the policy that restricts agents to their own nodes needs 1.30"
             ),
             "upgrade the cluster first",
         ),
@@ -83,7 +84,7 @@ fn rights(rights: &[Right]) -> Finding {
     )
 }
 
-/// Agents mount a directory of the host, which only the privileged level takes.
+/// Agents mount a directory of the host, which only the privileged level admits.
 fn namespace(namespace: &Asked<Option<Namespace>>) -> Finding {
     match namespace {
         Err(why) => Finding::unknown(SECTION, "the namespace", why),
@@ -97,11 +98,11 @@ fn namespace(namespace: &Asked<Option<Namespace>>) -> Finding {
                 None => Finding::good(
                     SECTION,
                     format!(
-                        "namespace {name} takes the agents' pods, unless the cluster's default is stricter"
+                        "namespace {name} admits the agents' pods, unless the cluster's default is stricter"
                     ),
                 ),
                 Some("privileged") => {
-                    Finding::good(SECTION, format!("namespace {name} takes the agents' pods"))
+                    Finding::good(SECTION, format!("namespace {name} admits the agents' pods"))
                 }
                 Some(level) => Finding::bad(
                     SECTION,
@@ -149,17 +150,17 @@ fn own_clock((here, there): (Timestamp, Option<Timestamp>)) -> Finding {
     Finding::warning(
         SECTION,
         format!("this machine's clock and the server's differ by {} s", skew.as_secs()),
-        "ages in what `prewarm` shows are wrong by as much; set the clock of one of them",
+        "ages that `prewarm` shows are wrong by as much; correct one of the clocks",
     )
 }
 
-/// Deadlines and reports carry times of nodes.
+/// Deadlines and reports contain times of nodes.
 fn node_clocks(heartbeats: &Asked<Vec<Lease>>, now: Timestamp) -> Finding {
     let heartbeats = match heartbeats {
         Ok(heartbeats) => heartbeats,
         Err(why) => return Finding::unknown(SECTION, "the nodes' clocks", why),
     };
-    // A heartbeat of the past may be of a node that is gone; one of the future is of a clock that is fast.
+    // A heartbeat in the past may come from a dead node; one in the future shows a fast clock.
     let is_ahead = |lease: &&Lease| {
         let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
         renewed.is_some_and(|time| time.0.duration_since(now) > MOST_HEARTBEAT_SKEW)
@@ -171,6 +172,6 @@ fn node_clocks(heartbeats: &Asked<Vec<Lease>>, now: Timestamp) -> Finding {
     Finding::warning(
         SECTION,
         format!("the clocks of these nodes are more than a minute ahead: {}", show::names(&fast, MOST_NAMES)),
-        "let them follow a time server; pulls there may look as if they had not ended",
+        "synchronise them with a time server; pulls there may look as if they had not ended",
     )
 }

@@ -43,7 +43,7 @@ fn lease<T: DeserializeOwned>(name: &str, holder: &str) -> T {
     read(json!({"metadata": {"name": name}, "spec": spec}))
 }
 
-/// An installation of two nodes without any fault.
+/// A faultless installation on two nodes.
 fn healthy() -> Facts {
     let now = NOW.parse().unwrap();
     let policy = json!({"metadata": {"name": "agent-own-node"}});
@@ -75,14 +75,14 @@ fn healthy() -> Facts {
     }
 }
 
-/// What is found besides good news, with the sentence and the step.
+/// All findings that are not good, with sentence and next step.
 fn found(facts: &Facts, stage: Stage) -> Vec<(Verdict, String)> {
     let findings = judge(facts, stage).findings.into_iter();
     let odd = findings.filter(|finding| finding.verdict != Verdict::Good);
     odd.map(|it| (it.verdict, format!("{} → {}", it.what, it.next_step.unwrap_or_default()))).collect()
 }
 
-/// The only thing that is found has this verdict and says all of this.
+/// Asserts that there is one finding, with this verdict and all of these words.
 fn finds(change: impl FnOnce(&mut Facts), stage: Stage, verdict: Verdict, words: &[&str]) {
     let mut facts = healthy();
     change(&mut facts);
@@ -179,7 +179,8 @@ fn a_definition_that_drops_our_fields_is_told_with_the_fields() {
             status.properties.as_mut().unwrap().remove("skippedRuns");
         }
     };
-    let words = ["advancedcronjobs.apps.kruise.io is another", "status.skippedRuns", "--force-conflicts"];
+    let words =
+        ["advancedcronjobs.apps.kruise.io is from another", "status.skippedRuns", "--force-conflicts"];
     finds(foreign, Stage::After, Verdict::Bad, &words);
     finds(foreign, Stage::Before, Verdict::Warning, &["stop the other manager"]);
 }
@@ -196,10 +197,8 @@ fn a_webhook_of_others_is_told_with_its_configuration() {
             }]);
         }
     };
-    let words = [
-        "vimagepulljob.kb.io answers for imagepulljobs",
-        "kubectl delete validatingwebhookconfiguration/kruise",
-    ];
+    let words =
+        ["vimagepulljob.kb.io handles imagepulljobs", "kubectl delete validatingwebhookconfiguration/kruise"];
     finds(hooked(true), Stage::Before, Verdict::Bad, &words);
     finds(hooked(false), Stage::After, Verdict::Warning, &words);
 }
@@ -264,7 +263,7 @@ fn a_policy_that_is_missing_or_does_not_deny_is_told() {
         let Ok(policies) = &mut facts.policies else { panic!("they are there") };
         policies.bindings[0].spec.as_mut().unwrap().validation_actions = Some(vec!["Audit".to_owned()]);
     };
-    finds(lax, Stage::After, Verdict::Bad, &["nothing binds it with Deny"]);
+    finds(lax, Stage::After, Verdict::Bad, &["no binding enforces it with Deny"]);
 }
 
 #[test]
@@ -337,12 +336,12 @@ fn nodes_that_no_agent_is_meant_for_are_counted_and_no_fault() {
     assert!(told.contains(&"1 of 1 agent are ready".to_owned()), "{told:?}");
     assert!(
         told.contains(
-            &"1 node without an agent (operating system windows): n2; they count for no job".to_owned()
+            &"1 node without an agent (operating system windows): n2; no job counts them".to_owned()
         ),
         "{told:?}"
     );
     assert!(
-        told.contains(&"1 node without an agent (no label agents=yes): n3; they count for no job".to_owned()),
+        told.contains(&"1 node without an agent (no label agents=yes): n3; no job counts them".to_owned()),
         "{told:?}"
     );
 }
@@ -359,16 +358,11 @@ fn plugins_that_are_configured_by_half_are_told() {
         let args = json!(["agent", "--image-credential-provider-config=/etc/x"]);
         facts.daemon_sets = Ok(vec![daemon_set(&json!({"containers": [{"name": "agent", "args": args}]}))]);
     };
-    finds(half, Stage::After, Verdict::Bad, &["by half", "--image-credential-provider-bin-dir"]);
+    finds(half, Stage::After, Verdict::Bad, &["only half configured", "--image-credential-provider-bin-dir"]);
 }
 
 #[test]
 fn what_may_not_be_looked_at_is_a_warning_and_hides_nothing_else() {
     let forbidden = |facts: &mut Facts| facts.webhooks = Err("you may not list them".to_owned());
-    finds(
-        forbidden,
-        Stage::After,
-        Verdict::Warning,
-        &["webhooks could not be looked at: you may not list them"],
-    );
+    finds(forbidden, Stage::After, Verdict::Warning, &["webhooks could not be read: you may not list them"]);
 }

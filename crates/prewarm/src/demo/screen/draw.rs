@@ -1,5 +1,5 @@
-//! From a view to a frame, and nothing else: the same view on the same size always gives the same picture. A screen that
-//! is too small for something shows the rest.
+//! Turns a view into a frame. The same view and size always give the same picture. If the screen is too small for
+//! everything, parts are left out.
 
 mod amount;
 mod jobs;
@@ -16,7 +16,6 @@ use super::view::{Event, Mood, View};
 pub use palette::Palette;
 use rows::{Needs, Rows};
 
-/// Draws one moment.
 pub fn draw(frame: &mut Frame<'_>, view: &View, palette: &Palette) {
     let area = frame.area();
     let header = header(view, area.width.into(), palette);
@@ -32,13 +31,13 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, palette: &Palette) {
     lines.extend(vec![Line::default(); rows.between]);
     lines.extend(nodes::table(&view.nodes, width, rows.nodes, palette).into_iter().take(rows.nodes));
     lines.extend(vec![Line::default(); rows.between]);
-    // Tables may be lower than they could be; events take what is left.
+    // Tables may take fewer rows than they have been given; events get the rest.
     let left = usize::from(area.height).saturating_sub(lines.len());
     lines.extend(events(&view.events, width, left, palette));
     frame.render_widget(Text::from(lines), area);
 }
 
-/// What this is, and how to look at it with other programs.
+/// The title, and how to look at the cluster with other programs.
 fn header(view: &View, width: usize, palette: &Palette) -> Vec<Line<'static>> {
     let title = format!("Prewarm demo · {} nodes · {}", view.nodes.len(), clock(view.elapsed));
     let ends = "q ends it";
@@ -54,7 +53,7 @@ fn header(view: &View, width: usize, palette: &Palette) -> Vec<Line<'static>> {
     let hints = if look.len() + 1 + what.len() <= width {
         vec![format!("{look} {what}"), status]
     } else {
-        // In two lines that can still be copied as one command.
+        // Two lines that can still be copied as one command.
         vec![format!("{look} \\"), format!("  {what}"), status]
     };
     let hints = hints.into_iter().map(|hint| Line::styled(hint, palette.dim));
@@ -69,7 +68,7 @@ fn scene(view: &View, width: usize, palette: &Palette) -> Vec<Line<'static>> {
     ]
 }
 
-/// The last ones that fit.
+/// The latest events that fit.
 fn events(events: &[Event], width: usize, rows: usize, palette: &Palette) -> Vec<Line<'static>> {
     let shown = events.len().saturating_sub(rows.saturating_sub(1));
     let heading = Line::styled("EVENTS", palette.heading);
@@ -87,13 +86,12 @@ fn events(events: &[Event], width: usize, rows: usize, palette: &Palette) -> Vec
     std::iter::once(heading).chain(lines).collect()
 }
 
-/// Minutes and seconds.
 fn clock(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     format!("{:02}:{:02}", seconds / 60, seconds % 60)
 }
 
-/// A text that is exactly so wide; what does not fit is cut, with a sign.
+/// A text of exactly this width; a longer one is cut and marked.
 fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return format!("{text:<width$}");

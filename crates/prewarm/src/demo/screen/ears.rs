@@ -1,4 +1,4 @@
-//! Everything that the live view waits for, as one thing after the other.
+//! Everything that the live view waits for, as a sequence of inputs.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::state::News;
 use super::watch;
 
-/// The time between two frames, at least.
+/// The shortest time between two frames.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// A story as it is played.
+/// A story while it is played.
 pub struct Story<'a> {
     pub told: LocalBoxFuture<'a, Result<(), Trouble>>,
     pub words: mpsc::UnboundedReceiver<Word>,
 }
 
-/// What is waited for.
+/// The sources of inputs.
 pub struct Ears<'a> {
     told: Fuse<LocalBoxFuture<'a, Result<(), Trouble>>>,
-    /// The story's end, until all its words are heard.
+    /// The result of the story; it is held back until all its words have been received.
     end: Option<Result<(), Trouble>>,
     words: mpsc::UnboundedReceiver<Word>,
     news: Pin<Box<dyn Stream<Item = News>>>,
@@ -39,22 +39,22 @@ pub struct Ears<'a> {
     stopped: Pin<Box<dyn Future<Output = ()> + 'a>>,
 }
 
-/// What has come.
+/// What the view reacts to.
 pub enum Heard {
     Word(Word),
-    /// The story is over. It has no more words.
+    /// The story is over and has no more words.
     Told(Result<(), Trouble>),
     News(News),
-    /// It is time for the next frame.
+    /// The next frame is due.
     Frame,
-    /// The terminal has another size, or a key was pressed that means nothing.
+    /// The terminal was resized, or a key without a meaning was pressed.
     Resized,
-    /// Somebody has seen enough.
+    /// The user wants to leave.
     Enough,
 }
 
 impl<'a> Ears<'a> {
-    /// Begins to listen.
+    /// Starts the watches and reads the keyboard.
     pub fn new(
         story: Story<'a>,
         client: &Client,
@@ -74,7 +74,7 @@ impl<'a> Ears<'a> {
         })
     }
 
-    /// Waits for the next thing.
+    /// Waits for the next input.
     pub async fn next(&mut self) -> Heard {
         loop {
             if let Ok(word) = self.words.try_recv() {
@@ -96,7 +96,7 @@ impl<'a> Ears<'a> {
     }
 }
 
-/// Without the terminal's own signals, Ctrl-C is a key.
+/// In raw mode the terminal sends no signals, so Ctrl-C is a key.
 fn key(event: &Event) -> Heard {
     let Event::Key(key) = event else { return Heard::Resized };
     let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);

@@ -1,18 +1,18 @@
-//! Names of images, short enough to be read at a glance.
+//! Image names that are short enough to be read at a glance.
 
 use prewarm_demo::cluster::REGISTRY;
 
-/// Without the registry, if it is the demo's own.
+/// Leaves the registry out if it is the demo's own.
 pub fn short(image: &str) -> &str {
     image.strip_prefix(REGISTRY).and_then(|rest| rest.strip_prefix('/')).unwrap_or(image)
 }
 
-/// The last part of the name, for places where there is room for no more.
+/// The last part of the name, for narrow places.
 pub fn shortest(image: &str) -> &str {
     image.rsplit_once('/').map_or(image, |(_, last)| last)
 }
 
-/// A name and its tag or digest.
+/// Splits a reference into its name and its tag or digest.
 pub fn tagged(image: &str, tag: &str) -> String {
     let separator = if tag.contains(':') { '@' } else { ':' };
     format!("{}{separator}{tag}", short(image))

@@ -1,4 +1,4 @@
-//! What a node's agent reports, as far as it is shown.
+//! The part of an agent's report that the live view shows.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,19 @@ use prewarm_api::kruise::{FailureClass, ImageTagStatus, NodeImage, PullPhase};
 
 use super::name;
 
-/// The report of one node.
 #[derive(Default)]
 pub struct Report {
-    /// How many images are there.
+    /// How many images are present.
     pub present: i32,
     /// How many could not be pulled.
     pub failed: i32,
-    /// The image that waits, and why, if the agent says so.
+    /// The image that waits, and why, if the agent reports it.
     pub waiting: Option<(String, String)>,
-    /// Which images could not be pulled, and why in a word.
+    /// The images that could not be pulled, each with its failure class.
     pub failures: BTreeSet<String>,
 }
 
 impl Report {
-    /// What this object says.
     pub fn of(object: &NodeImage) -> Self {
         let Some(status) = &object.status else { return Self::default() };
         let mut report = Self { present: status.succeeded, failed: status.failed, ..Self::default() };

@@ -1,28 +1,27 @@
-//! How fast bytes arrive, from how many have arrived at several moments.
+//! The speed of a download, from the bytes that had arrived at several moments.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Over how long the speed is taken. A shorter time jumps, a longer one lags behind.
+/// The speed is averaged over this time. With less it would jump, with more it would lag behind.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What has arrived within the last moments.
 #[derive(Clone, Debug, Default)]
 pub struct Speed(VecDeque<(Duration, u64)>);
 
 impl Speed {
-    /// Hears how many bytes have arrived in all. Returns whether there are more than before.
+    /// Records how many bytes have arrived in total. Returns whether there are more than before.
     pub fn hear(&mut self, received: u64, now: Duration) -> bool {
         let has_more = self.0.back().is_some_and(|(_, last)| *last != received);
         self.0.push_back((now, received));
-        // The one before the window stays: from it on, the window is covered.
+        // One sample from before the window is kept, so that the whole window is covered.
         while self.0.get(1).is_some_and(|(at, _)| *at + WINDOW <= now) {
             self.0.pop_front();
         }
         has_more
     }
 
-    /// Bytes a second; 0 before there are two moments to compare.
+    /// Bytes per second; 0 until there are two samples.
     pub fn per_second(&self) -> u64 {
         let (Some((from, before)), Some((to, after))) = (self.0.front(), self.0.back()) else { return 0 };
         let millis = to.saturating_sub(*from).as_millis();

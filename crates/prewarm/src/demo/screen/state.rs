@@ -1,5 +1,5 @@
-//! All that the live view knows, gathered from what is said, watched and seen. It only remembers; what is shown of it is
-//! decided in `view`. Times are those since the beginning.
+//! Everything that the live view has observed. It only remembers; `view` decides what is shown. Times count from
+//! the start.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -13,33 +13,32 @@ use prewarm_demo::story::{Counts, Word};
 use super::report::Report;
 use super::speed::Speed;
 
-/// More events than this fit on no screen.
+/// No screen shows more events than this.
 const EVENTS_KEPT: usize = 200;
 
-/// What is known.
 #[derive(Default)]
 pub struct State {
     pub scene: Scene,
     pub jobs: BTreeMap<JobName, Job>,
     pub nodes: BTreeMap<String, Node>,
     pub events: VecDeque<Event>,
-    /// What a scene is about and how it ended, for whoever looks afterwards.
+    /// The title of each scene and how it ended, for the summary.
     pub summary: Vec<(Duration, Word)>,
-    /// Jobs that a listing has not named yet.
+    /// Jobs that the current listing has not contained yet.
     unnamed: BTreeSet<JobName>,
 }
 
 /// A job's namespace and name.
 pub type JobName = (String, String);
 
-/// The scene that is played.
+/// The scene that is being played.
 #[derive(Default)]
 pub struct Scene {
     pub title: String,
     pub said: Option<Word>,
 }
 
-/// A job as it was last heard of.
+/// The latest observation of a job.
 pub struct Job {
     pub image: String,
     pub counts: Counts,
@@ -47,7 +46,7 @@ pub struct Job {
     pub over: Option<Duration>,
 }
 
-/// A node as it was last seen.
+/// The latest observation of a node.
 #[derive(Default)]
 pub struct Node {
     pub zone: String,
@@ -57,20 +56,18 @@ pub struct Node {
     pub report: Report,
 }
 
-/// Something that happened.
 pub struct Event {
     pub at: Duration,
     pub what: What,
 }
 
-/// What happened.
 pub enum What {
     Said(Word),
     JobOver {
         name: String,
         counts: Counts,
     },
-    /// A node has given an image up, and so many others after it.
+    /// A node has given up on an image, and this many other nodes after it.
     Failed {
         node: String,
         failure: String,
@@ -78,18 +75,18 @@ pub enum What {
     },
 }
 
-/// What is heard from the API.
+/// What a watch of the API returns.
 pub enum News {
-    /// All jobs will be named.
+    /// A listing of all jobs begins.
     JobsBegin,
     Job(Box<ImagePullJob>),
-    /// All jobs have been named.
+    /// The listing is complete.
     JobsEnd,
     JobGone(JobName),
     Node(Box<NodeImage>),
 }
 
-/// A node as it is seen at one moment.
+/// A node at one moment.
 pub struct Sight {
     pub name: String,
     pub zone: String,
@@ -99,7 +96,7 @@ pub struct Sight {
 }
 
 impl State {
-    /// Hears what the story says.
+    /// Takes in a word of the story.
     pub fn hear_word(&mut self, word: Word, now: Duration) {
         match &word {
             Word::Title(title) => self.scene = Scene { title: title.clone(), said: None },
@@ -111,14 +108,14 @@ impl State {
         self.note(What::Said(word), now);
     }
 
-    /// Hears that the story is over and the cluster stays.
+    /// The story is over and the cluster stays.
     pub fn stay(&mut self, kubeconfig: &str) {
         let said = format!("kubectl --kubeconfig {kubeconfig} apply -f job.yaml");
         let title = "The cluster stays until q or Ctrl-C. Try a job of your own:".to_owned();
         self.scene = Scene { title, said: Some(Word::Said(said)) };
     }
 
-    /// Hears from the API.
+    /// Takes in a change from the API.
     pub fn hear(&mut self, news: News, now: Duration) {
         match news {
             News::JobsBegin => self.unnamed = self.jobs.keys().cloned().collect(),
@@ -160,7 +157,8 @@ impl State {
         }
     }
 
-    /// Nodes that fail alike are one event: a wrong tag would drive everything else off the screen.
+    /// Nodes that fail for the same reason are one event; otherwise a wrong tag would push everything else off the
+    /// screen.
     fn note_failure(&mut self, name: &str, text: String, now: Duration) {
         for event in self.events.iter_mut().rev() {
             match &mut event.what {
@@ -179,7 +177,7 @@ impl State {
         }
     }
 
-    /// Takes in what the nodes look like. Returns whether anything has moved.
+    /// Takes in the state of the nodes. Returns whether anything has changed.
     pub fn see(&mut self, sights: Vec<Sight>, now: Duration) -> bool {
         let mut has_moved = false;
         for sight in sights {
@@ -195,7 +193,7 @@ impl State {
     }
 }
 
-/// What a job is called.
+/// The name of a job on the screen.
 pub fn job_name(job: &ImagePullJob) -> JobName {
     (job.namespace().unwrap_or_default(), job.name_any())
 }

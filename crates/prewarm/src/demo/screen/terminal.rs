@@ -1,4 +1,4 @@
-//! The person's terminal while the live view has it. Whatever ends the program, it is given back as it was.
+//! The user's terminal while the live view has it. However the program ends, the terminal is restored.
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal as _, Stdout, stdout};
@@ -16,19 +16,19 @@ use crossterm::{execute, queue};
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 
-/// A frame is written in one piece if it fits.
+/// The size of the write buffer; a frame that fits is written in one piece.
 const BUFFER: usize = 64 * 1024;
 
 type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync;
 
-/// A terminal that is drawn on. Dropping it gives it back.
+/// A terminal that is drawn on. Dropping it restores it.
 pub struct Terminal {
     canvas: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     _taken: Taken,
 }
 
 impl Terminal {
-    /// Takes the terminal if there is one to draw on and nobody wants plain lines.
+    /// Takes the terminal if it can be drawn on and plain lines were not requested.
     pub fn take_if_fitting(is_plain: bool) -> Option<Self> {
         let is_dumb = env::var_os("TERM").is_some_and(|name| name == "dumb");
         if is_plain || is_dumb || !stdout().is_terminal() {
@@ -44,7 +44,7 @@ impl Terminal {
         Ok(Self { canvas, _taken: taken })
     }
 
-    /// Draws one frame. The terminal shows it when it is complete.
+    /// Draws one frame, which becomes visible when it is complete.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         queue!(self.canvas.backend_mut(), BeginSynchronizedUpdate)?;
         self.canvas.draw(draw)?;
@@ -52,12 +52,12 @@ impl Terminal {
     }
 }
 
-/// That the terminal is taken, and what was there before.
+/// That the terminal is taken, and its previous settings.
 struct Taken {
     hook: Arc<Hook>,
-    /// Given back twice, the cursor would jump to where it was at first, onto what has been printed since.
+    /// If it were restored twice, the cursor would jump back onto what has been printed since.
     is_ours: Arc<AtomicBool>,
-    /// What other threads had to say when they panicked: on the screen it would be lost.
+    /// The messages of other threads that panicked, which would be invisible on the screen.
     panics: Arc<Mutex<Vec<String>>>,
 }
 
@@ -71,7 +71,7 @@ impl Taken {
         Ok(taken)
     }
 
-    /// Gives the terminal back before this thread says why it panics.
+    /// Restores the terminal before this thread prints its panic.
     fn hear_panics(&self) {
         let (hook, is_ours, panics) = (self.hook.clone(), self.is_ours.clone(), self.panics.clone());
         let drawing = thread::current().id();
@@ -99,9 +99,9 @@ impl Drop for Taken {
     }
 }
 
-/// What fails here fails because the terminal is gone, and with it the need for this.
+/// An error here means that the terminal is gone, and nothing has to be restored.
 fn give_back(is_ours: &AtomicBool) {
-    // Also the second time: a frame may have begun in between.
+    // This runs the second time as well: a frame may have begun in between.
     let _gone = execute!(stdout(), EndSynchronizedUpdate);
     if is_ours.swap(false, Ordering::Relaxed) {
         let _gone = execute!(stdout(), LeaveAlternateScreen, Show);
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// Set where the test runs itself in a terminal.
+    /// Set when the test runs itself in a terminal.
     const INSIDE: &str = "PREWARM_TEST_INSIDE";
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         let mut reader = pair.master.try_clone_reader().expect("it can be read");
         drop(pair.slave);
         let mut written = Vec::new();
-        // The end of a pseudo-terminal is an error on Linux.
+        // On Linux, the end of a pseudo-terminal is an error.
         let _end = reader.read_to_end(&mut written);
         child.wait().expect("it ends");
         let mut parser = vt100::Parser::new(24, 80, 0);

@@ -1,4 +1,4 @@
-//! From what is heard and seen to what is shown, and from that to the picture.
+//! From observations to the view, and from the view to the picture.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A job with so many nodes in all, pulling, done and failed.
+/// A job with these numbers of nodes in total, pulling, done and failed.
 fn job(name: &str, [desired, active, succeeded, failed]: [i32; 4], is_over: bool) -> News {
     let completion = is_over.then_some("2026-01-01T00:00:10Z");
     let job = json!({
@@ -65,7 +65,7 @@ fn sight(number: usize, percent: Option<u64>, received: u64) -> Sight {
     }
 }
 
-/// A moment in the middle of a story with so many nodes.
+/// The middle of a story with this many nodes.
 fn moment(nodes: usize) -> View {
     let mut state = State::default();
     state.hear_word(Word::Title("shop/web:1.0 (24 MiB) on all nodes, 4 at a time".to_owned()), seconds(1));

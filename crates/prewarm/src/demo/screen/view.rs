@@ -1,5 +1,4 @@
-//! What is shown at one moment: a plain value that is made from the state and the time, and that `draw` needs nothing
-//! besides.
+//! What is shown at one moment: a plain value made from the state and the time. It is all that `draw` needs.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -10,28 +9,26 @@ use prewarm_plan::cluster::image_pull_job::estimate::Progress;
 use super::name;
 use super::state::{self, State, What};
 
-/// One moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     pub elapsed: Duration,
     pub kubeconfig: String,
     pub scene: Scene,
-    /// Those with work to do, those that wait for nodes to come, and those that are over, the last one first.
+    /// Jobs with work to do, then jobs that wait for new nodes, then finished ones, latest first.
     pub jobs: Vec<Job>,
     /// By name, `node-9` before `node-10`.
     pub nodes: Vec<Node>,
-    /// The last one last.
+    /// Oldest first.
     pub events: Vec<Event>,
 }
 
-/// The scene that is played.
+/// The scene that is being played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scene {
     pub title: String,
     pub said: String,
 }
 
-/// A job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub name: String,
@@ -40,27 +37,25 @@ pub struct Job {
     pub time: Time,
 }
 
-/// How long a job takes.
+/// The time of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
     Took(Duration),
     Left(Duration),
-    /// Nothing has ended yet, or nothing is left and the job goes on.
+    /// No node has finished yet, or the job has nothing left to do and stays.
     Unknown,
 }
 
-/// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub name: String,
     pub zone: String,
     pub activity: Activity,
-    /// Bytes a second.
+    /// Bytes per second.
     pub speed: u64,
     pub free: u64,
 }
 
-/// What a node does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Activity {
     Pulling { image: String, percent: u64, others: usize },
@@ -68,7 +63,6 @@ pub enum Activity {
     Idle { present: i32, failed: i32 },
 }
 
-/// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub at: Duration,
@@ -76,7 +70,7 @@ pub struct Event {
     pub mood: Mood,
 }
 
-/// Whether it is good to hear.
+/// Whether it is good or bad, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     Title,
@@ -85,7 +79,7 @@ pub enum Mood {
     Bad,
 }
 
-/// Settles what is shown.
+/// Makes the view of this moment.
 pub fn view(state: &State, kubeconfig: &str, now: Duration) -> View {
     let mut jobs: Vec<_> = state.jobs.iter().collect();
     jobs.sort_by_key(|(_, job)| (job.over.is_some(), !has_work(job.counts), Reverse(job.over), job.begun));
@@ -110,12 +104,12 @@ fn show_job(name: &str, job: &state::Job, now: Duration) -> Job {
     Job { name: name.to_owned(), image: name::short(&job.image).to_owned(), counts: job.counts, time }
 }
 
-/// Whether there are nodes that have not ended.
+/// Whether some nodes have not finished.
 fn has_work(counts: Counts) -> bool {
     counts.succeeded + counts.failed < counts.desired
 }
 
-/// What is left takes as long a node as what is done.
+/// Assumes that each remaining node takes as long as the finished ones did.
 fn time_left(counts: Counts, elapsed: Duration) -> Time {
     let number = |count: i32| u32::try_from(count).unwrap_or(0);
     let done = number(counts.succeeded + counts.failed);
@@ -124,7 +118,7 @@ fn time_left(counts: Counts, elapsed: Duration) -> Time {
 }
 
 fn show_nodes(state: &State) -> Vec<Node> {
-    // A NodeImage may be heard of before its node is seen.
+    // A NodeImage may be observed before its node.
     let seen = state.nodes.iter().filter(|(_, node)| !node.zone.is_empty());
     let mut nodes: Vec<Node> = seen.map(show_node).collect();
     nodes.sort_by_key(|node| node.name.len());
@@ -175,7 +169,7 @@ fn said(word: &Word) -> String {
 }
 
 impl Node {
-    /// How much there is to see: those with the most come first if there is no room for all.
+    /// How much there is to see on a node: if there is no room for all, the busiest come first.
     fn rank(&self) -> u8 {
         match self.activity {
             Activity::Pulling { .. } => 0,
@@ -185,7 +179,7 @@ impl Node {
     }
 }
 
-/// The nodes for so many places, and how many are left out.
+/// At most this many nodes, and how many are left out.
 pub fn fitting(nodes: &[Node], places: usize) -> (Vec<&Node>, usize) {
     let mut shown: Vec<&Node> = nodes.iter().collect();
     if nodes.len() > places {

@@ -1,4 +1,4 @@
-//! The live view's ear at the API: two watches, so that a change costs one object, however many there are.
+//! The watches of the live view. There are two of them, so that a change costs one object, however many there are.
 
 use futures::{Stream, StreamExt as _, stream};
 use kube::runtime::WatchStreamExt as _;
@@ -8,11 +8,11 @@ use prewarm_api::kruise::{ImagePullJob, NodeImage};
 
 use super::state::{News, job_name};
 
-/// Follows all jobs and all NodeImages, for ever.
+/// Watches all jobs and all NodeImages, for ever.
 pub fn follow(client: &Client) -> impl Stream<Item = News> + Unpin + use<> {
     let jobs = watcher(Api::<ImagePullJob>::all(client.clone()), watcher::Config::default());
     let nodes = watcher(Api::<NodeImage>::all(client.clone()), watcher::Config::default());
-    // An error is followed by another attempt, and until then the view is a little old.
+    // After an error the watch starts again; until then the view is slightly out of date.
     let jobs = jobs.default_backoff().filter_map(async |event| event.ok().map(job_news));
     let nodes = nodes.default_backoff().filter_map(async |event| node_news(event.ok()?));
     stream::select(jobs.boxed(), nodes.boxed())
@@ -27,7 +27,7 @@ fn job_news(event: Event<ImagePullJob>) -> News {
     }
 }
 
-/// Nodes that go away are not seen any more; nobody has to be told.
+/// Nodes that are gone are no longer listed, so their deletion needs no handling.
 fn node_news(event: Event<NodeImage>) -> Option<News> {
     match event {
         Event::InitApply(node) | Event::Apply(node) => Some(News::Node(Box::new(node))),

@@ -8,9 +8,9 @@ use crate::answer::Exit;
 use crate::crons::{Ending, Note, Summary};
 use crate::show::{self, Cell, Column, Look, counted, table};
 
-/// So many runs are shown, the latest first; JSON and YAML have all.
+/// The most runs that are shown, latest first; JSON and YAML have all.
 const MOST_RUNS: usize = 10;
-/// The room for what a line is about.
+/// The width of the labels.
 const LABEL: usize = 15;
 
 const COLUMNS: [Column; 5] = [
@@ -21,10 +21,10 @@ const COLUMNS: [Column; 5] = [
     Column::new("WHY"),
 ];
 
-/// The explanation of cron jobs of one name.
+/// The explanation of all cron jobs of one name.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// One for each namespace.
+    /// At most one for each namespace.
     pub items: Vec<Item>,
 }
 
@@ -37,7 +37,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// A cron job and its runs, the latest first.
+    /// Takes the runs latest first.
     pub fn of(summary: Summary, runs: Vec<Run>) -> Self {
         Self { summary, runs }
     }
@@ -54,7 +54,7 @@ impl Item {
     fn lines(&self) -> Vec<(&'static str, String)> {
         let summary = &self.summary;
         let mut lines = vec![
-            ("Schedule", format!("{} (times of {})", summary.schedule, summary.zone)),
+            ("Schedule", format!("{} (time zone {})", summary.schedule, summary.zone)),
             ("Makes", summary.makes.unwrap_or("-").to_owned()),
             ("Next run", self.next()),
             ("Last run", self.last()),
@@ -62,7 +62,7 @@ impl Item {
         lines.extend(summary.last_result.as_ref().map(|ending| ("Last result", ended(ending))));
         lines.extend(summary.last_failed_image.clone().map(|image| ("Failed image", image)));
         lines.extend(summary.skips().into_iter().map(|skip| ("Skipped", skip)));
-        // "Last result" says already how the last run failed.
+        // The line "Last result" already says how the last run failed.
         let notes = summary.notes.iter().filter(|note| !matches!(note, Note::LastRunFailed(_)));
         lines.extend(notes.map(|note| ("Note", note.to_string())));
         lines

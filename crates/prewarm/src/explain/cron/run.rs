@@ -1,4 +1,4 @@
-//! A run of a cron job, whatever its kind.
+//! A run of a cron job, of any kind.
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
@@ -9,43 +9,38 @@ use serde::Serialize;
 
 use crate::show::{Tone, ago, counted, names};
 
-/// So many images are named that are not everywhere; the run itself has all.
+/// The most failed images that are named; the run itself has all.
 const MOST_IMAGES: usize = 3;
 
-/// One run.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    /// Its kind.
     pub kind: &'static str,
-    /// Its name.
     pub name: String,
-    /// The time that it was scheduled for.
+    /// The time of the schedule for which it was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<Timestamp>,
-    /// When it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     started: Option<Timestamp>,
-    /// When it ended, if it tells.
+    /// When it ended, if its status says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<Timestamp>,
-    /// How it is.
     pub state: State,
-    /// How far it came, or why it failed.
+    /// Its progress, or why it failed.
     pub why: String,
-    /// How long it took or takes.
+    /// How long it has taken so far.
     #[serde(skip)]
     pub took: Option<String>,
 }
 
-/// A run in one word.
+/// The state of a run in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
-    /// Nobody has looked at it.
+    /// No controller has looked at it yet.
     New,
     /// It goes on.
     Running,
-    /// It ended well.
+    /// It succeeded.
     Done,
     /// It failed.
     Failed,
@@ -54,7 +49,6 @@ pub enum State {
 }
 
 impl State {
-    /// Its colour.
     pub fn tone(self) -> Tone {
         match self {
             Self::Done => Tone::Good,
@@ -65,7 +59,7 @@ impl State {
     }
 }
 
-/// What the kinds tell of a run, each in its own way.
+/// What the status of a run says, whatever its kind.
 struct Told<'a> {
     start: Option<&'a Time>,
     end: Option<&'a Time>,
@@ -73,7 +67,7 @@ struct Told<'a> {
 }
 
 impl Run {
-    /// A list of images, if the cron job with this UID has made it.
+    /// An ImageListPullJob, if it was made by the cron job with this UID.
     pub fn of_list(list: &ImageListPullJob, owner: &str, now: Timestamp) -> Option<Self> {
         let told = list.status.as_ref().map(|status| {
             let far = format!("{} of {} images are on every node", status.succeeded, status.desired);
@@ -83,26 +77,26 @@ impl Run {
                 if missing.is_empty() { far } else { format!("{far}; not {}", names(&missing, MOST_IMAGES)) };
             Told { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
         });
-        // The sentence about a list that failed says what `far` says.
+        // For a failed list, `far` says the same as its message.
         Self::read(Child::of_list(list)?, told, owner, now, |_| None)
     }
 
-    /// A BroadcastJob, if the cron job with this UID has made it.
+    /// A BroadcastJob, if it was made by the cron job with this UID.
     pub fn of_broadcast(job: &BroadcastJob, owner: &str, now: Timestamp) -> Option<Self> {
         let told = job.status.as_ref().map(|status| {
-            let far = format!("{} of {} pods have ended well", status.succeeded, status.desired);
+            let far = format!("{} of {} pods succeeded", status.succeeded, status.desired);
             let far = if status.failed > 0 { format!("{far}, {} failed", status.failed) } else { far };
             Told { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
         });
         Self::read(Child::of_broadcast(job)?, told, owner, now, |failure| Some(failure.message))
     }
 
-    /// A Job, if the cron job with this UID has made it.
+    /// A Job, if it was made by the cron job with this UID.
     pub fn of_job(job: &Job, owner: &str, now: Timestamp) -> Option<Self> {
         let status = job.status.as_ref();
         let told = status.filter(|status| status.start_time.is_some()).map(|status| {
             let count = |pods: Option<i32>| usize::try_from(pods.unwrap_or_default()).unwrap_or_default();
-            let far = format!("{} ended well", counted(count(status.succeeded), "pod"));
+            let far = format!("{} succeeded", counted(count(status.succeeded), "pod"));
             let far = match count(status.failed) {
                 0 => far,
                 failed => format!("{far}, {failed} failed"),
@@ -139,7 +133,7 @@ impl Run {
             child::State::Failed(failure) => (State::Failed, say(failure).filter(|words| !words.is_empty())),
         };
         let end = told.end.map_or(now, |Time(end)| *end);
-        // A run that failed does not always tell when.
+        // The status of a failed run does not always say when it ended.
         let took = told.start.filter(|_| told.end.is_some() || state != State::Failed);
         Some(Self {
             kind: child.kind.as_str(),
@@ -207,13 +201,13 @@ mod tests {
         );
         assert_eq!(
             shown(Run::of_broadcast(&broadcast, "cron-1", now())),
-            "Failed - 1 of 3 pods have ended well, 1 failed; too slow"
+            "Failed - 1 of 3 pods succeeded, 1 failed; too slow"
         );
         let complete = json!([{"type": "Complete", "status": "True"}]);
         let ended = json!({"startTime": start, "completionTime": "2026-11-17T02:05:00Z", "succeeded": 1,
             "conditions": complete});
         let job: Job = object(&json!({"template": {}}), &ended);
-        assert_eq!(shown(Run::of_job(&job, "cron-1", now())), "Done 5m 1 pod ended well");
+        assert_eq!(shown(Run::of_job(&job, "cron-1", now())), "Done 5m 1 pod succeeded");
     }
 
     #[test]

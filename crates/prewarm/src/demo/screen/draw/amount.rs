@@ -1,8 +1,8 @@
-//! Amounts and times in few letters.
+//! Amounts and durations in few characters.
 
 use std::time::Duration;
 
-/// Bytes in at most five letters, such as `9.8M`.
+/// Bytes in at most five characters, such as `9.8M`.
 pub fn short(bytes: u64) -> String {
     const UNITS: [(u32, &str); 4] = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
     let Some((shift, unit)) = UNITS.into_iter().find(|(shift, _)| bytes >> shift > 0) else {
@@ -16,7 +16,7 @@ pub fn short(bytes: u64) -> String {
     }
 }
 
-/// A time in its largest unit.
+/// A duration in its largest unit.
 pub fn time(time: Duration) -> String {
     match time.as_secs() {
         0..90 => format!("{} s", time.as_secs()),

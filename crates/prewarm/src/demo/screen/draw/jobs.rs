@@ -1,4 +1,4 @@
-//! The table of jobs: one line and one bar each.
+//! The table of jobs, with one line and one bar each.
 
 use prewarm_demo::story::Counts;
 use ratatui::text::{Line, Span};
@@ -6,19 +6,19 @@ use ratatui::text::{Line, Span};
 use super::{Palette, amount, fit};
 use crate::demo::screen::view::{Job, Time};
 
-/// What stands right of the bar: done, active, failed, time.
+/// The width of the columns to the right of the bar: done, active, failed, time.
 const FIGURES: usize = 8 + 8 + 8 + 11;
-/// A longer bar says no more, and takes its figures far away from it.
+/// The widest bar. A wider one would show no more and move the figures away from the name.
 const LONGEST_BAR: usize = 60;
 
-/// The widths of what can be wider or narrower.
+/// The widths of the flexible columns.
 struct Widths {
     name: usize,
     image: usize,
     bar: usize,
 }
 
-/// The lines of the table, as many as there are rows.
+/// At most this many lines.
 pub fn table(jobs: &[Job], width: usize, rows: usize, palette: &Palette) -> Vec<Line<'static>> {
     let widths = Widths::of(jobs, width);
     let places = rows.saturating_sub(1);
@@ -68,7 +68,7 @@ fn time(time: Time) -> String {
     }
 }
 
-/// All nodes of a job as one bar: those that have it, those that could not, those that pull, the rest.
+/// The nodes of a job as one bar: present, failed, pulling, the rest.
 fn bar(counts: Counts, width: usize, palette: &Palette) -> Vec<Span<'static>> {
     let parts = [
         (counts.succeeded, '█', palette.done),
@@ -80,7 +80,7 @@ fn bar(counts: Counts, width: usize, palette: &Palette) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (count, sign, style) in parts {
         nodes += usize::try_from(count).unwrap_or(0);
-        // Ends are rounded, not lengths, so that the parts always add up.
+        // Positions are rounded instead of lengths, so that the parts always add up.
         let end = (nodes * width).checked_div(all).unwrap_or(0).min(width).max(drawn);
         spans.push(Span::styled(sign.to_string().repeat(end - drawn), style));
         drawn = end;

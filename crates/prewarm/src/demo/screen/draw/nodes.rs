@@ -1,4 +1,4 @@
-//! The table of nodes, in as many columns as it takes and the screen has.
+//! The table of nodes, in as many columns as are needed and fit.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -7,25 +7,25 @@ use super::{Palette, amount, fit};
 use crate::demo::screen::name;
 use crate::demo::screen::view::{Activity, Node, fitting};
 
-/// A column with everything in it.
+/// The width of a full column.
 const WIDE: usize = 64;
-/// A column with short names and no bar.
+/// The width of a column with short names and no bar.
 const NARROW: usize = 40;
-/// Between two columns.
+/// The gap between two columns.
 const GAP: usize = 2;
-/// The bar of one pull.
+/// The width of the bar of one pull.
 const BAR: u64 = 10;
 
-/// How nodes are laid out.
+/// The layout of the nodes.
 struct Grid {
     columns: usize,
-    /// Of one column, without the gap.
+    /// The width of one column, without the gap.
     width: usize,
     rows: usize,
 }
 
 impl Grid {
-    /// In wide columns if all fit, else in narrow ones.
+    /// Wide columns if all nodes fit, otherwise narrow ones.
     fn of(nodes: usize, width: usize, rows: usize) -> Self {
         let wide = (width / WIDE).max(1);
         let narrow = (width / NARROW).max(1);
@@ -34,20 +34,20 @@ impl Grid {
     }
 }
 
-/// How many rows all nodes take at most and at least: in wide columns and in narrow ones.
+/// The most and the fewest rows that all nodes take: in wide and in narrow columns.
 pub fn rows_of_all(nodes: usize, width: usize) -> (usize, usize) {
     let rows = |column: usize| nodes.div_ceil((width / column).max(1));
     (rows(WIDE), rows(NARROW))
 }
 
-/// The lines of the table, as many as there are rows. Nodes follow each other downwards.
+/// At most this many lines. The order of the nodes runs down each column.
 pub fn table(nodes: &[Node], width: usize, rows: usize, palette: &Palette) -> Vec<Line<'static>> {
     let rows = rows.saturating_sub(1);
     let mut grid = Grid::of(nodes.len(), width, rows);
     let is_full = nodes.len() > grid.columns * grid.rows;
     grid.rows -= usize::from(is_full && grid.rows > 0);
     let (shown, left_out) = fitting(nodes, grid.columns * grid.rows);
-    // No higher than needed, so that columns are filled evenly.
+    // As few rows as possible, so that the columns are filled evenly.
     let rows = shown.len().div_ceil(grid.columns);
     let name_width = nodes.iter().map(|node| node.name.chars().count()).max().unwrap_or(0);
     let cells = Cells { width: grid.width, name: name_width.clamp(4, 20), palette };
@@ -63,7 +63,7 @@ pub fn table(nodes: &[Node], width: usize, rows: usize, palette: &Palette) -> Ve
     lines
 }
 
-/// How a node looks in one column.
+/// One node in one column.
 struct Cells<'a> {
     width: usize,
     name: usize,
@@ -75,7 +75,7 @@ impl Cells<'_> {
         self.width + GAP >= WIDE
     }
 
-    /// The widths of zone, activity, speed and room.
+    /// The widths of zone, activity, speed and free space.
     fn widths(&self) -> (usize, usize, usize, usize) {
         let (zone, speed, free) = if self.is_wide() { (6, 8, 7) } else { (1, 5, 5) };
         let spaces = 4;

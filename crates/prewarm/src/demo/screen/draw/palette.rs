@@ -1,10 +1,9 @@
-//! What things look like. Without colours, everything can still be told apart by its sign or its word.
+//! Styles. Without colours, everything can still be told apart by its sign or word.
 
 use std::env;
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// The styles of a screen.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Palette {
     pub plain: Style,
@@ -24,7 +23,6 @@ impl Palette {
         if is_plain { Self::plain() } else { Self::coloured() }
     }
 
-    /// With colours.
     pub fn coloured() -> Self {
         let of = |colour| Style::new().fg(colour);
         Self {
@@ -36,7 +34,6 @@ impl Palette {
         }
     }
 
-    /// Without.
     pub fn plain() -> Self {
         let with = |modifier| Style::new().add_modifier(modifier);
         Self {

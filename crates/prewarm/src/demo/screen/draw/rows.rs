@@ -1,38 +1,38 @@
-//! Which part of the screen gets how many rows. What is most worth knowing is the last to go.
+//! Divides the rows of the screen among its parts. The most important part is the last to be cut.
 
-/// The rows of a header that says nothing but what this is.
+/// The rows of a header with nothing but the title.
 const TITLE: usize = 1;
-/// A line between, the title of the scene, its last words.
+/// A blank line, the title of the scene, its last words.
 const SCENE: usize = 3;
-/// From this height on, there is room for hints and a few events.
+/// From this height on, there are hints and a few events.
 const TALL: usize = 20;
 /// A heading and three events.
 const FEW_EVENTS: usize = 4;
-/// From this height on, a line stands between two parts.
+/// From this height on, there is a blank line between parts.
 const SPACIOUS: usize = 30;
 
-/// What would be shown on an endless screen, in rows.
+/// The rows that each part would take on an endless screen.
 pub struct Needs {
     pub header: usize,
     pub jobs: usize,
     pub nodes: usize,
-    /// For nodes in columns as narrow as can be.
+    /// The rows of the nodes in the narrowest columns.
     pub nodes_at_least: usize,
 }
 
-/// The most rows of each part, headings included. Events have what is left.
+/// The most rows of each part, including headings. Events get the rest.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub header: usize,
     pub scene: usize,
     pub jobs: usize,
     pub nodes: usize,
-    /// Before each table.
+    /// Blank lines before each table.
     pub between: usize,
 }
 
 impl Rows {
-    /// Divides so many rows.
+    /// Divides this number of rows.
     pub fn divide(needs: &Needs, height: usize) -> Self {
         let header = if height >= TALL { needs.header } else { TITLE }.min(height);
         let scene = SCENE.min(height - header);
@@ -47,7 +47,7 @@ impl Rows {
     }
 }
 
-/// Nothing has no heading.
+/// An empty part has no heading.
 fn with_heading(rows: usize) -> usize {
     if rows == 0 { 0 } else { rows + 1 }
 }
