@@ -150,8 +150,8 @@ async fn batches(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
         let (ours, theirs) = (node.take(BATCH), node.take(BATCH));
         let mut agent = 0.0;
         let mut by_hand = 0.0;
-        for turn in 0..2 {
-            if (turn == 0) == (round % 2 == 0) {
+        for half in 0..2 {
+            if (half == 0) == (round % 2 == 0) {
                 // It counts from the accepted spec, because the pulls by hand need no request to the API either.
                 node.ask(&ours).await?;
                 let start = Instant::now();
@@ -189,13 +189,13 @@ async fn large(node: &mut Node, figures: &mut Figures) -> anyhow::Result<()> {
     let mut ratios = Vec::new();
     for round in 0..PAIRS {
         let (mut agent, mut by_hand) = (0.0, 0.0);
-        for turn in 0..2 {
+        for half in 0..2 {
             // The spec drops it first, or the agent would notice the loss and pull it again.
             node.ask(&[]).await?;
             node.succeeded(0).await?;
             node.remove(&reference).await?;
             let start = Instant::now();
-            if (turn == 0) == (round % 2 == 0) {
+            if (half == 0) == (round % 2 == 0) {
                 node.ask(std::slice::from_ref(&reference)).await?;
                 node.succeeded(1).await?;
                 agent = start.elapsed().as_secs_f64();

@@ -52,7 +52,7 @@ fn story(figures: &mut Figures) -> anyhow::Result<()> {
     }
     let took = start.elapsed().as_secs_f64();
     let ended = terminal.end();
-    ensure!(ended.code == 0, "the story did not end as told:\n{}", ended.shown.text());
+    ensure!(ended.code == 0, "the story did not end as it should:\n{}", ended.shown.text());
     figures.add("start of the process to the first image on the first node", first, "s", Bar::AtMost(3.0));
     figures.add("the default story", took, "s", Bar::AtMost(60.0));
     figures.add("the same: resident memory, peak", peak, "MiB", Bar::AtMost(300.0));
@@ -67,7 +67,7 @@ fn large(figures: &mut Figures) -> anyhow::Result<()> {
     terminal.wait("end of the pulls", |text| !text.contains(" % "));
     let end = Instant::now();
     let ended = terminal.end();
-    ensure!(ended.code == 0, "the scene did not end as told:\n{}", ended.shown.text());
+    ensure!(ended.code == 0, "the scene did not end as it should:\n{}", ended.shown.text());
     let frames: Vec<Instant> =
         ended.shown.frames.into_iter().filter(|at| (start..end).contains(at)).collect();
     figures.add("200 nodes at once: frames a second, worst 5 s", worst(&frames), "", Bar::AtLeast(5.0));

@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<Answer> {
 
 enum Ending {
     /// The story ended, as it should or with this trouble.
-    Told(Result<(), Trouble>),
+    Over(Result<(), Trouble>),
     /// The user has stopped it.
     Stopped,
 }
@@ -108,16 +108,20 @@ async fn follow(
     let about = About::of(cluster, args.forever);
     let windows = screen::Windows { client: cluster.client.clone(), seats: cluster.seats() };
     let (sender, words) = mpsc::unbounded_channel();
-    let told = tell(args, cluster, sender);
+    let played = play_story(args, cluster, sender);
     // A terminal without a full screen can still take lines.
     let Some(terminal) = screen::Terminal::take_if_fitting(args.ci) else {
-        return Ok(lines::follow(&about, told, words, stopped).await);
+        return Ok(lines::follow(&about, played, words, stopped).await);
     };
-    let story = screen::Story { told: Box::pin(told), words };
+    let story = screen::Story { played: Box::pin(played), words };
     screen::follow(terminal, windows, about, story, stopped).await
 }
 
-async fn tell(args: &Args, cluster: &mut Cluster, words: mpsc::UnboundedSender<Word>) -> Result<(), Trouble> {
+async fn play_story(
+    args: &Args,
+    cluster: &mut Cluster,
+    words: mpsc::UnboundedSender<Word>,
+) -> Result<(), Trouble> {
     let settings = Settings { speed: args.speed, seed: args.seed };
     let scenes: Vec<&'static Scene> = match args.scenario {
         Some(scene) => vec![scene],
@@ -128,8 +132,8 @@ async fn tell(args: &Args, cluster: &mut Cluster, words: mpsc::UnboundedSender<W
 
 fn answer(ending: Ending, stays: bool) -> Answer {
     let (stderr, exit) = match ending {
-        Ending::Told(Ok(())) => (String::new(), Exit::Success),
-        Ending::Told(Err(trouble)) => (format!("error: {trouble}\n"), Exit::Findings),
+        Ending::Over(Ok(())) => (String::new(), Exit::Success),
+        Ending::Over(Err(trouble)) => (format!("error: {trouble}\n"), Exit::Findings),
         Ending::Stopped if stays => (String::new(), Exit::Success),
         Ending::Stopped => ("interrupted; the cluster is gone\n".to_owned(), Exit::Findings),
     };

@@ -124,7 +124,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let namespace = args.scope.of(&cluster).unwrap_or(&cluster.namespace);
     let made = create(&cluster, namespace, &object).await?;
     let mut answer = Answer::done(said(&made, args.output.output));
-    if let Some(timetable) = timetable.filter(|_| is_for_people(args.output.output)) {
+    if let Some(timetable) = timetable.filter(|_| is_table(args.output.output)) {
         answer.stderr = every::first_run(&timetable, &made, Timestamp::now());
     }
     if !args.wait {
@@ -143,7 +143,7 @@ fn said(made: &DynamicObject, format: Format) -> String {
     }
 }
 
-fn is_for_people(format: Format) -> bool {
+fn is_table(format: Format) -> bool {
     matches!(format, Format::Table | Format::Wide)
 }
 

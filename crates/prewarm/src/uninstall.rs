@@ -62,7 +62,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
         let stderr = "Nothing is left.\n".to_owned();
         return Ok(Answer { stdout: String::new(), stderr, exit: Exit::Success });
     }
-    let stdout = told(&left, args.finish);
+    let stdout = lines(&left, args.finish);
     if args.finish {
         finish(&cluster, &left, &args.config_namespace).await?;
         return Ok(Answer::done(stdout));
@@ -111,7 +111,7 @@ fn is_copy(secret: &Secret) -> bool {
 }
 
 /// One line for each object, worded like kubectl.
-fn told(left: &Left, is_done: bool) -> String {
+fn lines(left: &Left, is_done: bool) -> String {
     let (taken_off, deleted) =
         if is_done { ("finalizer removed", "deleted") } else { ("has a finalizer", "is a copy") };
     let jobs = left.jobs.iter().map(|job| {

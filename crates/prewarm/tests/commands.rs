@@ -143,8 +143,8 @@ fn the_next_runs_are_a_table_and_for_programs_a_list_of_times() {
 #[test]
 fn a_schedule_that_never_comes_is_an_empty_list_and_a_sentence() {
     let line = ["0 0 31 2 *", "--from", "2026-11-16T09:00:00Z"];
-    let told = "There is no time within five years after 2026-11-16T09:00:00Z; check day and month.\n";
-    assert_eq!(schedule(&line), (String::new(), told.to_owned(), Some(0)));
+    let message = "There is no time within five years after 2026-11-16T09:00:00Z; check day and month.\n";
+    assert_eq!(schedule(&line), (String::new(), message.to_owned(), Some(0)));
     let (json, stderr, code) = schedule(&[&line[..], &["-o", "json"]].concat());
     assert_eq!((json.as_str(), stderr.as_str(), code), ("{\n  \"next\": []\n}\n", "", Some(0)));
 }
@@ -171,9 +171,9 @@ fn a_line_that_is_no_schedule_is_printed_with_its_place_marked() {
 #[test]
 fn a_zone_that_is_unknown_or_given_twice_is_refused() {
     let (_, stderr, code) = schedule(&["0 2 * * *", "--zone", "Mars/Olympus"]);
-    let told =
+    let message =
         "error: there is no time zone \"Mars/Olympus\"; write its IANA name, such as Europe/Berlin or UTC\n";
-    assert_eq!((stderr.as_str(), code), (told, Some(1)));
+    assert_eq!((stderr.as_str(), code), (message, Some(1)));
     let (_, stderr, code) = schedule(&["TZ=UTC 0 2 * * *", "--zone", "UTC"]);
     assert!(
         stderr.starts_with("error: the zone is given twice: remove --zone or the TZ= prefix"),

@@ -35,7 +35,7 @@ fn kubeconfig(line: &str) -> &str {
 }
 
 #[test]
-fn the_whole_story_ends_as_told_and_leaves_nothing_behind() {
+fn the_whole_story_ends_as_it_should_and_leaves_nothing_behind() {
     let output = demo(&["--ci", "--speed", "4", "--seed", "7"]).output().expect("the program starts");
     let stdout = ended_well(output);
     assert_eq!(stdout.matches('✓').count(), SCENES.len(), "{stdout}");
@@ -68,7 +68,7 @@ fn a_seed_repeats_its_fault() {
 }
 
 #[test]
-fn wrong_flags_are_told_with_what_is_right() {
+fn wrong_flags_are_refused_with_the_right_values() {
     for (arguments, part) in [
         (["--scenario", "party"], "there is no such scene; there are: everywhere ("),
         (["--speed", "0"], "write a number from 0.1 to 100"),

@@ -26,7 +26,7 @@ use runs::{
     old_runs_go_and_a_deleted_cron_job_takes_all_of_them_along,
 };
 use troubles::{
-    a_run_that_the_server_refuses_is_named_in_its_words, a_schedule_that_cannot_run_is_told,
+    a_run_that_the_server_refuses_is_named_in_its_words, a_schedule_that_cannot_run_is_reported,
     an_image_that_fails_is_named,
 };
 
@@ -38,5 +38,5 @@ real_tests! {
     old_runs_go_and_a_deleted_cron_job_takes_all_of_them_along,
     an_image_that_fails_is_named,
     a_run_that_the_server_refuses_is_named_in_its_words,
-    a_schedule_that_cannot_run_is_told,
+    a_schedule_that_cannot_run_is_reported,
 }

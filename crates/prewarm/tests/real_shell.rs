@@ -20,10 +20,10 @@ use suite::{Shell, compare, furnish, masked};
 
 real_tests! {
     every_command_says_what_the_transcript_says_on_a_real_server,
-    whoever_has_no_rights_is_told_which_and_how_to_look,
+    missing_rights_are_named_with_a_way_to_check,
     kubectl_finds_its_plugin,
-    a_real_server_without_the_definitions_is_told_how_to_get_them,
-    a_check_tells_what_an_installation_lacks_and_who_stands_in_its_way,
+    without_the_definitions_on_a_real_server_the_error_says_how_to_get_them,
+    a_check_reports_what_is_missing_and_what_interferes,
 }
 
 /// The program that is built along with this, or the one that `PREWARM_BINARY` names.
@@ -41,7 +41,7 @@ async fn every_command_says_what_the_transcript_says_on_a_real_server() -> anyho
     Ok(())
 }
 
-async fn whoever_has_no_rights_is_told_which_and_how_to_look() -> anyhow::Result<()> {
+async fn missing_rights_are_named_with_a_way_to_check() -> anyhow::Result<()> {
     let server = ApiServer::shared().await?;
     install::definitions(&server.client()?, crd::all()).await?;
     let shell = Shell { program: program(), kubeconfig: server.kubeconfig_as("anna", None)? };
@@ -81,7 +81,7 @@ async fn kubectl_finds_its_plugin() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn a_real_server_without_the_definitions_is_told_how_to_get_them() -> anyhow::Result<()> {
+async fn without_the_definitions_on_a_real_server_the_error_says_how_to_get_them() -> anyhow::Result<()> {
     let server = ApiServer::start().await?;
     let shell = Shell { program: program(), kubeconfig: server.kubeconfig().to_owned() };
     for line in ["status", "nodes", "images", "explain web", "pull redis:8"] {
@@ -91,7 +91,7 @@ async fn a_real_server_without_the_definitions_is_told_how_to_get_them() -> anyh
     Ok(())
 }
 
-async fn a_check_tells_what_an_installation_lacks_and_who_stands_in_its_way() -> anyhow::Result<()> {
+async fn a_check_reports_what_is_missing_and_what_interferes() -> anyhow::Result<()> {
     let server = ApiServer::start().await?;
     let shell = Shell { program: program(), kubeconfig: server.kubeconfig().to_owned() };
     let says = |line: &str, code: u8, parts: &[&str]| {

@@ -155,7 +155,7 @@ fn colours_are_for_those_who_want_them() {
 }
 
 #[test]
-fn plain_lines_are_for_those_who_want_them() {
+fn plain_lines_are_printed_on_request() {
     let short = ["--nodes", "2", "--speed", "4", "--scenario", "private"];
     let with_ci: Vec<&str> = short.iter().copied().chain(["--ci"]).collect();
     for (arguments, variables) in [(with_ci, vec![]), (short.to_vec(), vec![("TERM", "dumb")])] {
@@ -167,7 +167,7 @@ fn plain_lines_are_for_those_who_want_them() {
 }
 
 #[tokio::test]
-async fn a_job_of_ones_own_is_shown_like_any_other() {
+async fn a_users_own_job_is_shown_like_any_other() {
     let mut terminal = Terminal::start(SMALL, &STAYING, &[]);
     settled(&terminal);
     let read = Kubeconfig::read_from(terminal.kubeconfig()).expect("a kubeconfig");
@@ -215,7 +215,7 @@ fn tables_are_coloured_on_a_terminal_unless_that_is_not_wanted() {
 }
 
 #[test]
-fn whoever_waits_on_a_terminal_sees_a_bar_for_each_image() {
+fn waiting_on_a_terminal_shows_a_bar_for_each_image() {
     let (mut demo, kubeconfig) = staying();
     let images = ["registry.demo/shop/cart:1.0", "registry.demo/shop/cart:0.0"];
     let text = written(&["pull", images[0], images[1], "--wait", "--kubeconfig", &kubeconfig], &[]);

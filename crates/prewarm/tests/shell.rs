@@ -62,7 +62,7 @@ async fn every_command_says_what_the_transcript_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_without_the_definitions_is_told_how_to_get_them() {
+async fn without_the_definitions_the_error_says_how_to_get_them() {
     let world = World::start().await;
     let shell = world.altered(|_| {});
     let seen = run(shell, "status").await;
@@ -86,7 +86,7 @@ async fn a_server_that_is_not_there_is_named_with_what_to_check() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_the_server_does_not_know_is_told_to_log_in() {
+async fn a_user_without_valid_credentials_is_asked_to_log_in() {
     let world = World::start().await;
     let shell = world.altered(|config| config["users"][0]["user"]["token"] = "wrong".into());
     let seen = run(shell, "images").await;

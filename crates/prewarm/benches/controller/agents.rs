@@ -92,8 +92,8 @@ impl Loop {
         loop {
             tokio::select! {
                 Some(event) = events.next() => match event {
-                    Ok(Event::Apply(object) | Event::InitApply(object)) => self.hear(object, &done),
-                    Ok(Event::Delete(object)) => self.lose(&object.name_any()),
+                    Ok(Event::Apply(object) | Event::InitApply(object)) => self.observe(object, &done),
+                    Ok(Event::Delete(object)) => self.forget(&object.name_any()),
                     Ok(Event::Init | Event::InitDone) => {}
                     Err(error) => eprintln!("the agents' watch: {error}"),
                 },
@@ -101,7 +101,7 @@ impl Loop {
                     if let Some(node) = self.nodes.get_mut(&name) {
                         node.is_busy = false;
                         let object = object.unwrap_or_else(|| node.object.clone());
-                        self.hear(object, &done);
+                        self.observe(object, &done);
                     }
                 }
                 else => return,
@@ -110,7 +110,7 @@ impl Loop {
         }
     }
 
-    fn hear(&mut self, object: NodeImage, done: &mpsc::UnboundedSender<(String, Option<NodeImage>)>) {
+    fn observe(&mut self, object: NodeImage, done: &mpsc::UnboundedSender<(String, Option<NodeImage>)>) {
         let name = object.name_any();
         let is_old =
             |held: &Node| held.object.uid() == object.uid() && version(&held.object) > version(&object);
@@ -119,7 +119,7 @@ impl Loop {
             _ => object,
         };
         let is_busy = self.nodes.get(&name).is_some_and(|held| held.is_busy);
-        self.lose(&name);
+        self.forget(&name);
         self.count(&object, 1);
         let has_work = !is_busy && has_work(&object);
         if has_work {
@@ -142,7 +142,7 @@ impl Loop {
         self.nodes.insert(name, Node { object, is_busy: is_busy || has_work });
     }
 
-    fn lose(&mut self, name: &str) {
+    fn forget(&mut self, name: &str) {
         if let Some(node) = self.nodes.remove(name) {
             self.count(&node.object, -1);
         }

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_tells_what_matters_most() {
+    fn the_state_shows_what_matters_most() {
         let failed = ("LastRunSucceeded", "False", "ImagesFailed");
         assert_eq!(state(false, &json!(null)), State::New);
         assert_eq!(state(false, &json!({})), State::Scheduled);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_nobody_starts_is_told() {
+    fn an_overdue_run_is_noted() {
         let due = "a run has been due since 2026-11-17T10:00:00Z and has not started; check that `prewarm controller` is running";
         assert_eq!(notes("@hourly", &json!({"lastScheduleTime": "2026-11-17T02:00:00Z"})), [due]);
         assert_eq!(notes("@hourly", &json!({"lastScheduleTime": "2026-11-17T10:00:00Z"})), [""; 0]);
@@ -162,12 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_runs_from_starting_is_told_once() {
+    fn the_reason_why_no_run_starts_is_noted_once() {
         let condition = json!({"type": "Scheduling", "status": "False", "reason": "NeverDue", "message": "never",
             "lastTransitionTime": "2026-11-17T10:00:00Z"});
         let status = json!({"conditions": [condition]});
-        let told = "\"0 0 31 2 *\" has no time within the next five years; check day and month";
-        assert_eq!(notes("0 0 31 2 *", &status), [told]);
+        let note = "\"0 0 31 2 *\" has no time within the next five years; check day and month";
+        assert_eq!(notes("0 0 31 2 *", &status), [note]);
         assert_eq!(notes("@hourly", &status), ["never"]);
     }
 }

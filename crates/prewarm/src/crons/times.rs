@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_every_so_often_is_counted_from_the_last_run() {
+    fn an_interval_counts_from_the_last_run() {
         let last = |time: &str| json!({"lastScheduleTime": time});
         assert_eq!(times("@every 90m", &last("2026-11-17T10:00:00Z")), Ok(at("2026-11-17T11:30:00Z")));
         let skipped = json!([{"reason": "Missed", "count": 2, "lastTime": "2026-11-17T10:05:00Z"}]);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_nobody_has_dealt_with_is_overdue() {
+    fn a_past_time_without_a_run_or_skip_is_overdue() {
         let (next, due) = times("0 * * * *", &json!({"lastScheduleTime": "2026-11-17T08:00:00Z"})).unwrap();
         assert_eq!((next.as_str(), due.as_deref()), ("2026-11-17T11:00:00Z", Some("2026-11-17T10:00:00Z")));
         let moment = json!({"lastScheduleTime": "2026-11-17T10:09:45Z"});

@@ -63,19 +63,19 @@ pub async fn follow(
     words: mpsc::UnboundedReceiver<Word>,
     stopped: impl Future<Output = ()>,
 ) -> Ending {
-    let told = async {
+    let played = async {
         print!("{}", about.opening());
-        let (told, ()) = tokio::join!(story, print_all(words));
-        if told.is_ok() {
+        let (result, ()) = tokio::join!(story, print_all(words));
+        if result.is_ok() {
             print!("{}", about.closing());
         }
-        if told.is_ok() && about.stays {
+        if result.is_ok() && about.stays {
             std::future::pending::<()>().await;
         }
-        told
+        result
     };
     tokio::select! {
-        told = told => Ending::Told(told),
+        result = played => Ending::Over(result),
         () = stopped => Ending::Stopped,
     }
 }

@@ -2,7 +2,7 @@
 //! puts that on the [`terminal`].
 
 mod draw;
-mod ears;
+mod inputs;
 mod name;
 mod report;
 mod speed;
@@ -23,9 +23,9 @@ use tokio::sync::watch as channel;
 use super::Ending;
 use super::lines::{About, line};
 use draw::Palette;
-pub use ears::Story;
-use ears::{Ears, Heard};
-use state::{Sight, State};
+pub use inputs::Story;
+use inputs::{Input, Inputs};
+use state::{Snapshot, State};
 pub use terminal::Terminal;
 
 /// The longest time between two frames, because the clock moves on.
@@ -45,9 +45,9 @@ pub async fn follow(
     story: Story<'_>,
     stopped: impl Future<Output = ()>,
 ) -> anyhow::Result<Ending> {
-    let ears = Ears::new(story, &windows.client, Box::pin(stopped))?;
+    let inputs = Inputs::new(story, &windows.client, Box::pin(stopped))?;
     let mut show = Show::new(about, windows);
-    let ended = show.run(&mut terminal, ears).await;
+    let ended = show.run(&mut terminal, inputs).await;
     drop(terminal);
     let ending = ended?;
     print!("{}", show.summary(&ending));
@@ -63,44 +63,44 @@ struct Show {
     state: State,
     drawn: Option<Instant>,
     /// Whether something was observed since then.
-    has_news: bool,
+    has_changed: bool,
 }
 
 impl Show {
     fn new(about: About, windows: Windows) -> Self {
         let (state, palette) = (State::default(), Palette::of_environment());
-        Self { about, windows, palette, start: Instant::now(), state, drawn: None, has_news: false }
+        Self { about, windows, palette, start: Instant::now(), state, drawn: None, has_changed: false }
     }
 
-    async fn run(&mut self, terminal: &mut Terminal, mut ears: Ears<'_>) -> anyhow::Result<Ending> {
+    async fn run(&mut self, terminal: &mut Terminal, mut inputs: Inputs<'_>) -> anyhow::Result<Ending> {
         loop {
-            let heard = ears.next().await;
+            let input = inputs.next().await;
             let now = self.start.elapsed();
-            match heard {
-                Heard::Frame => {
+            match input {
+                Input::Frame => {
                     self.draw(terminal).context("drawing on the terminal")?;
                     continue;
                 }
-                Heard::Word(word) => self.state.hear_word(word, now),
-                Heard::News(news) => self.state.hear(news, now),
-                Heard::Told(Ok(())) if self.about.stays => self.state.stay(&self.about.kubeconfig),
-                Heard::Told(told) => return Ok(Ending::Told(told)),
-                Heard::Resized => {}
-                Heard::Enough => return Ok(Ending::Stopped),
+                Input::Word(word) => self.state.observe_word(word, now),
+                Input::Change(change) => self.state.observe(change, now),
+                Input::Over(Ok(())) if self.about.stays => self.state.stay(&self.about.kubeconfig),
+                Input::Over(result) => return Ok(Ending::Over(result)),
+                Input::Resized => {}
+                Input::Enough => return Ok(Ending::Stopped),
             }
-            self.has_news = true;
+            self.has_changed = true;
         }
     }
 
     /// Draws a frame if something has changed, and from time to time anyway.
     fn draw(&mut self, terminal: &mut Terminal) -> std::io::Result<()> {
         let now = self.start.elapsed();
-        let has_moved = self.state.see(gather(&self.windows.seats), now);
+        let has_moved = self.state.observe_nodes(gather(&self.windows.seats), now);
         let is_due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= STILL);
-        if !(has_moved || self.has_news || is_due) {
+        if !(has_moved || self.has_changed || is_due) {
             return Ok(());
         }
-        self.has_news = false;
+        self.has_changed = false;
         self.drawn = Some(Instant::now());
         let view = view::view(&self.state, &self.about.kubeconfig, now);
         terminal.draw(|frame| draw::draw(frame, &view, &self.palette))
@@ -112,7 +112,7 @@ impl Show {
         for (at, word) in &self.state.summary {
             text += &line(word, *at);
         }
-        if matches!(ending, Ending::Told(Ok(()))) {
+        if matches!(ending, Ending::Over(Ok(()))) {
             text += &self.about.closing();
         }
         text
@@ -120,9 +120,9 @@ impl Show {
 }
 
 /// Reads the state of every node.
-fn gather(seats: &channel::Receiver<Vec<Seat>>) -> Vec<Sight> {
+fn gather(seats: &channel::Receiver<Vec<Seat>>) -> Vec<Snapshot> {
     let seats = seats.borrow();
-    let look = |Seat { name, zone, store }: &Seat| Sight {
+    let look = |Seat { name, zone, store }: &Seat| Snapshot {
         name: name.clone(),
         zone: zone.clone(),
         pulls: store.pulls(),

@@ -123,7 +123,7 @@ impl Explained<'_> {
     }
 
     fn row(&self, node: &str, why: &Why) -> Row {
-        let (state, why) = sentence(why, self.told(node), self.now);
+        let (state, why) = sentence(why, self.reported(node), self.now);
         Row { node: node.to_owned(), image: self.job.spec.image.clone(), state, why }
     }
 
@@ -131,11 +131,12 @@ impl Explained<'_> {
     fn finished(&self) -> Vec<Row> {
         let status = self.job.status.clone().unwrap_or_default();
         let failed = status.failed_nodes.unwrap_or_default();
-        let told = self.world.images.keys().filter(|node| {
-            failed.contains(node) || self.told(node).is_some_and(|told| told.phase == PullPhase::Succeeded)
+        let nodes = self.world.images.keys().filter(|node| {
+            failed.contains(node)
+                || self.reported(node).is_some_and(|status| status.phase == PullPhase::Succeeded)
         });
-        let rows = told.map(|node| {
-            let (state, why) = over(self.told(node), failed.contains(node), self.now);
+        let rows = nodes.map(|node| {
+            let (state, why) = over(self.reported(node), failed.contains(node), self.now);
             Row { node: node.clone(), image: self.job.spec.image.clone(), state, why }
         });
         rows.collect()
@@ -167,7 +168,7 @@ impl Explained<'_> {
         Row { node: name.to_owned(), image: self.job.spec.image.clone(), state, why }
     }
 
-    fn told(&self, node: &str) -> Option<&ImageTagStatus> {
+    fn reported(&self, node: &str) -> Option<&ImageTagStatus> {
         let reference = ImageRef::parse(&self.job.spec.image).ok()?;
         status_of(self.world.images.get(node)?, &reference)
     }

@@ -43,11 +43,11 @@ impl State {
 }
 
 /// State and sentence of a node of an unfinished job.
-pub fn sentence(why: &Why, told: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
+pub fn sentence(why: &Why, status: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
     match why {
-        Why::Present => (State::Present, present(told, now)),
+        Why::Present => (State::Present, present(status, now)),
         Why::Lost(at) if *at > now => {
-            let since = told.and_then(|told| told.lost_at.as_ref()).map(|Time(at)| ago(*at, now));
+            let since = status.and_then(|status| status.lost_at.as_ref()).map(|Time(at)| ago(*at, now));
             let since = since.map(|since| format!(" {since} ago")).unwrap_or_default();
             (
                 State::Lost,
@@ -60,11 +60,11 @@ pub fn sentence(why: &Why, told: Option<&ImageTagStatus>, now: Timestamp) -> (St
         ),
         Why::Telling => (State::Waiting, "the pull is being granted".to_owned()),
         Why::Unanswered(since) => unanswered(*since, now),
-        Why::Reported { has_started } => reported(*has_started, told, now),
-        Why::Failed => (State::Failed, failed(told)),
+        Why::Reported { has_started } => reported(*has_started, status, now),
+        Why::Failed => (State::Failed, failed(status)),
         Why::Again => (
             State::Waiting,
-            format!("is tried again because the Secret exists now; before: {}", failed(told)),
+            format!("is tried again because the Secret exists now; before: {}", failed(status)),
         ),
         Why::Waiting(wait) => (State::Waiting, waiting(wait)),
         Why::Leaving => {
@@ -74,17 +74,17 @@ pub fn sentence(why: &Why, told: Option<&ImageTagStatus>, now: Timestamp) -> (St
 }
 
 /// State and sentence of a node of a finished job.
-pub fn over(told: Option<&ImageTagStatus>, has_failed: bool, now: Timestamp) -> (State, String) {
-    match told {
-        Some(told) if told.phase == PullPhase::Succeeded => (State::Present, present(Some(told), now)),
-        _ if has_failed => (State::Failed, failed(told)),
-        Some(told) => reported(told.start_time.is_some(), Some(told), now),
+pub fn over(status: Option<&ImageTagStatus>, has_failed: bool, now: Timestamp) -> (State, String) {
+    match status {
+        Some(status) if status.phase == PullPhase::Succeeded => (State::Present, present(Some(status), now)),
+        _ if has_failed => (State::Failed, failed(status)),
+        Some(status) => reported(status.start_time.is_some(), Some(status), now),
         None => (State::Unknown, "the node no longer reports the image".to_owned()),
     }
 }
 
-fn present(told: Option<&ImageTagStatus>, now: Timestamp) -> String {
-    let end = told.and_then(|told| told.completion_time.as_ref());
+fn present(status: Option<&ImageTagStatus>, now: Timestamp) -> String {
+    let end = status.and_then(|status| status.completion_time.as_ref());
     end.map_or("the image is present".to_owned(), |Time(end)| {
         format!("the image has been present since {end} ({} ago)", ago(*end, now))
     })
@@ -101,28 +101,28 @@ fn unanswered(since: Timestamp, now: Timestamp) -> (State, String) {
 /// Agents usually answer within a second.
 const ANSWER_SECONDS: i64 = 10;
 
-fn reported(has_started: bool, told: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
-    let message = told.and_then(|told| told.message.clone()).filter(|message| !message.is_empty());
-    if !has_started || told.is_some_and(|told| told.phase == PullPhase::Waiting) {
+fn reported(has_started: bool, status: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
+    let message = status.and_then(|status| status.message.clone()).filter(|message| !message.is_empty());
+    if !has_started || status.is_some_and(|status| status.phase == PullPhase::Waiting) {
         let words = message.unwrap_or_else(|| "waits on the node for earlier pulls".to_owned());
         return (State::Waiting, words);
     }
-    let since = told.and_then(|told| told.start_time.as_ref()).map(|Time(start)| ago(*start, now));
+    let since = status.and_then(|status| status.start_time.as_ref()).map(|Time(start)| ago(*start, now));
     let since = since.map(|since| format!(" for {since}")).unwrap_or_default();
-    let far = match told {
-        Some(told) if told.bytes_total.is_some() => {
-            format!("pulling{since}, {} of {}", bytes(told.bytes_done), bytes(told.bytes_total))
+    let far = match status {
+        Some(status) if status.bytes_total.is_some() => {
+            format!("pulling{since}, {} of {}", bytes(status.bytes_done), bytes(status.bytes_total))
         }
-        Some(told) if told.progress > 0 => format!("pulling{since}, {} %", told.progress),
+        Some(status) if status.progress > 0 => format!("pulling{since}, {} %", status.progress),
         _ => format!("pulling{since}"),
     };
     (State::Pulling, message.map_or(far.clone(), |message| format!("{far}; {message}")))
 }
 
-fn failed(told: Option<&ImageTagStatus>) -> String {
-    let message = told.and_then(|told| told.message.clone());
+fn failed(status: Option<&ImageTagStatus>) -> String {
+    let message = status.and_then(|status| status.message.clone());
     let message = message.unwrap_or_else(|| FORGOTTEN.to_owned());
-    match told.and_then(|told| told.failure_class) {
+    match status.and_then(|status| status.failure_class) {
         Some(class) => format!("{class:?}: {message}"),
         None => message,
     }
@@ -156,14 +156,14 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn words(why: &Why, told: Option<&ImageTagStatus>) -> String {
-        let (state, words) = sentence(why, told, at(1000));
+    fn words(why: &Why, status: Option<&ImageTagStatus>) -> String {
+        let (state, words) = sentence(why, status, at(1000));
         format!("{state:?}: {words}")
     }
 
     #[test]
     fn every_reason_has_its_sentence() {
-        let told = ImageTagStatus {
+        let status = ImageTagStatus {
             phase: PullPhase::Pulling,
             start_time: Some(Time(at(980))),
             bytes_done: Some(1 << 20),
@@ -187,7 +187,7 @@ mod tests {
             Why::Again,
             Why::Present,
         ];
-        let lines: Vec<String> = waits.iter().map(|why| words(why, Some(&told))).collect();
+        let lines: Vec<String> = waits.iter().map(|why| words(why, Some(&status))).collect();
         insta::assert_snapshot!(lines.join("\n"));
     }
 }

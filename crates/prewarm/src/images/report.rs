@@ -114,8 +114,8 @@ impl Row {
         let reference = ImageRef::from_parts(name, tag);
         self.image = reference.map_or(format!("{name}:{tag}"), |reference| reference.full());
         let node_name = node.metadata.name.clone().unwrap_or_default();
-        let told = node.status.as_ref().and_then(|status| status.image_statuses.as_ref()?.get(name));
-        let status = told.and_then(|told| told.tags.iter().find(|status| status.tag == tag));
+        let reported = node.status.as_ref().and_then(|status| status.image_statuses.as_ref()?.get(name));
+        let status = reported.and_then(|reported| reported.tags.iter().find(|status| status.tag == tag));
         self.wanted += 1;
         self.bytes = self.bytes.max(status.and_then(|status| status.bytes_total));
         match status.map(|status| status.phase).unwrap_or_default() {

@@ -98,8 +98,8 @@ pub fn grouped(failures: &[Failure]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for failure in failures {
         let alike = groups.iter_mut().find(|group| {
-            let is_told = group.class.is_some() || group.message == failure.message;
-            group.class == failure.class && is_told
+            let is_same = group.class.is_some() || group.message == failure.message;
+            group.class == failure.class && is_same
         });
         match alike {
             Some(group) => group.nodes.push(failure.node.clone()),

@@ -60,11 +60,11 @@ impl show::Report for Detail {
 }
 
 fn rows(node: &NodeImage, now: Timestamp) -> Vec<Row> {
-    let told = node.status.as_ref().and_then(|status| status.image_statuses.as_ref());
+    let reported = node.status.as_ref().and_then(|status| status.image_statuses.as_ref());
     let mut rows = Vec::new();
     for (name, image) in &node.spec.images {
         for tag in &image.tags {
-            let statuses = told.and_then(|told| told.get(name)).map(|image| &image.tags);
+            let statuses = reported.and_then(|reported| reported.get(name)).map(|image| &image.tags);
             let status = statuses.and_then(|tags| tags.iter().find(|status| status.tag == tag.tag));
             rows.push(Row::of(node, name, tag, status, now));
         }

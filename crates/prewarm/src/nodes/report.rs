@@ -61,8 +61,8 @@ impl Report {
 impl Row {
     fn of(image: &NodeImage, now: Timestamp) -> Self {
         let status = image.status.clone().unwrap_or_default();
-        let told: Vec<&ImageTagStatus> = tags(&status).collect();
-        let count = |phase| told.iter().filter(|tag| tag.phase == phase).count();
+        let statuses: Vec<&ImageTagStatus> = tags(&status).collect();
+        let count = |phase| statuses.iter().filter(|tag| tag.phase == phase).count();
         let last_report = last_report(image);
         let disk = status.image_filesystem.as_ref();
         let wanted = image.spec.images.values().map(|image| image.tags.len()).sum();
@@ -76,7 +76,7 @@ impl Row {
             // Images that the node has not reported are waiting, too.
             waiting: wanted.saturating_sub(present + pulling + failed),
             failed,
-            bytes_done: told.iter().filter_map(|tag| tag.bytes_done).reduce(i64::saturating_add),
+            bytes_done: statuses.iter().filter_map(|tag| tag.bytes_done).reduce(i64::saturating_add),
             free_bytes: disk.map(|disk| disk.free_bytes),
             capacity_bytes: disk.map(|disk| disk.capacity_bytes),
             last_report,
@@ -130,8 +130,8 @@ pub fn last_report(image: &NodeImage) -> Option<Timestamp> {
     let written = managed.filter(|entry| entry.subresource.as_deref() == Some("status"));
     let written = written.filter_map(|entry| entry.time.as_ref());
     let status = image.status.as_ref();
-    let told = status.into_iter().flat_map(tags);
-    let told = told.flat_map(|tag| [&tag.start_time, &tag.completion_time, &tag.lost_at]).flatten();
+    let reported = status.into_iter().flat_map(tags);
+    let reported = reported.flat_map(|tag| [&tag.start_time, &tag.completion_time, &tag.lost_at]).flatten();
     let first = status.and_then(|status| status.first_sync_status.as_ref()?.sync_at.as_ref());
-    written.chain(told).chain(first).map(|Time(time)| *time).max()
+    written.chain(reported).chain(first).map(|Time(time)| *time).max()
 }

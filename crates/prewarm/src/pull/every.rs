@@ -49,18 +49,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_run_is_told_in_utc_and_in_its_zone() {
+    fn the_first_run_is_shown_in_utc_and_in_its_zone() {
         let object = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "AdvancedCronJob",
             "metadata": {"name": "nightly", "creationTimestamp": "2026-11-16T20:00:00Z"}});
         let made: DynamicObject = serde_json::from_value(object).unwrap();
-        let told = |line: &str, zone: &str| {
+        let first = |line: &str, zone: &str| {
             let timetable = Schedule::read(line, Zone::find(zone).unwrap()).unwrap();
             first_run(&timetable, &made, "2026-11-16T20:00:01Z".parse().unwrap())
         };
         assert_eq!(
-            told("0 2 * * *", "Europe/Berlin"),
+            first("0 2 * * *", "Europe/Berlin"),
             "The first run is due at 2026-11-17T01:00:00Z (2026-11-17T02:00:00+01:00 in Europe/Berlin), in 4h59m.\n"
         );
-        assert_eq!(told("@every 90m", "UTC"), "The first run is due at 2026-11-16T21:30:00Z, in 89m.\n");
+        assert_eq!(first("@every 90m", "UTC"), "The first run is due at 2026-11-16T21:30:00Z, in 89m.\n");
     }
 }

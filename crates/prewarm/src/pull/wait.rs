@@ -50,7 +50,7 @@ pub async fn until_over(
     };
     let name = made.name_any();
     match end {
-        End::Over(job) => told(cluster, &job).await,
+        End::Over(job) => result(cluster, &job).await,
         End::Gone => Ok(Answer::failed(format!("error: the job {name} was deleted before it was over\n"))),
         End::Late(job) => {
             let far = job.map(|job| job.status()).unwrap_or_default();
@@ -96,7 +96,7 @@ async fn follow(
 }
 
 /// Shows which nodes do not have the image.
-async fn told(cluster: &Cluster, job: &Job) -> anyhow::Result<Answer> {
+async fn result(cluster: &Cluster, job: &Job) -> anyhow::Result<Answer> {
     let status = job.status();
     let warnings = lines("warning", &unknown_nodes(job));
     if status.failed == 0 && warnings.is_empty() && refused(job).is_empty() {

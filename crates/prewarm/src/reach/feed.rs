@@ -60,15 +60,15 @@ impl<K: 'static + Lookup<DynamicType = ()> + Clone> Feed<K> {
 
 /// Wakes a waiting command when a watched object has changed, or when a watch is refused.
 struct Changes {
-    news: Arc<Notify>,
-    complaints: mpsc::UnboundedReceiver<String>,
+    signal: Arc<Notify>,
+    refusals: mpsc::UnboundedReceiver<String>,
     sender: mpsc::UnboundedSender<String>,
 }
 
 impl Default for Changes {
     fn default() -> Self {
-        let (sender, complaints) = mpsc::unbounded_channel();
-        Self { news: Arc::default(), complaints, sender }
+        let (sender, refusals) = mpsc::unbounded_channel();
+        Self { signal: Arc::default(), refusals, sender }
     }
 }
 
@@ -76,8 +76,8 @@ impl Changes {
     /// Waits until something has changed, and a moment longer for what comes along with it.
     async fn next(&mut self) -> anyhow::Result<()> {
         tokio::select! {
-            () = self.news.notified() => {}
-            Some(complaint) = self.complaints.recv() => return Err(anyhow!(complaint)),
+            () = self.signal.notified() => {}
+            Some(refusal) = self.refusals.recv() => return Err(anyhow!(refusal)),
         }
         tokio::time::sleep(GATHER).await;
         Ok(())
@@ -186,7 +186,7 @@ impl Cluster {
             ..watcher::Config::default()
         };
         let (store, writer) = reflector::store();
-        let (news, complaints, cluster) = (changes.news.clone(), changes.sender.clone(), self.clone());
+        let (signal, refusals, cluster) = (changes.signal.clone(), changes.sender.clone(), self.clone());
         let request = Request::of::<K>("watch", api.namespace());
         // A watch that is refused at the start will be refused later, too; one that breaks later is started again.
         let mut events = Box::pin(watch(api, config).reflect(writer));
@@ -199,12 +199,12 @@ impl Cluster {
             let mut events = Box::pin(events.default_backoff());
             while let Some(event) = events.next().await {
                 match event {
-                    Ok(_) => news.notify_one(),
+                    Ok(_) => signal.notify_one(),
                     Err(watcher::Error::WatchStartFailed(error @ kube::Error::Api(_)))
                         if is_refusal(&error) =>
                     {
                         // Nobody receives it if the command has ended.
-                        let _ = complaints.send(sentence(&error, &request, &cluster.name));
+                        let _ = refusals.send(sentence(&error, &request, &cluster.name));
                     }
                     Err(_) => {}
                 }

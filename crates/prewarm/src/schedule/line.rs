@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_too_much_are_told_without_a_line() {
+    fn empty_and_overlong_schedules_are_refused_without_showing_them() {
         assert_eq!(mistake("", None), "there is no schedule");
         assert_eq!(
             mistake(&"*".repeat(513), None),
@@ -142,12 +142,12 @@ mod tests {
             zone in proptest::option::of("[A-Za-z/é]{0,6}"),
         ) {
             if let Err(mistake) = read(&line, zone.as_deref()) {
-                let told = mistake.to_string();
-                if let [_, shown, mark] = told.lines().collect::<Vec<_>>()[..] {
-                    proptest::prop_assert!(mark.trim_start().chars().all(|one| one == '^'), "{told}");
+                let message = mistake.to_string();
+                if let [_, shown, mark] = message.lines().collect::<Vec<_>>()[..] {
+                    proptest::prop_assert!(mark.trim_start().chars().all(|one| one == '^'), "{message}");
                     // A missing part at the end is marked behind the line.
                     let most = 2 + line.chars().count() + 1;
-                    proptest::prop_assert!(mark.chars().count() <= most && shown.chars().count() < most, "{told}");
+                    proptest::prop_assert!(mark.chars().count() <= most && shown.chars().count() < most, "{message}");
                 }
             }
         }
@@ -156,19 +156,22 @@ mod tests {
     #[test]
     fn a_zone_has_to_exist_and_may_be_given_once() {
         for zone in ["Mars/Olympus", "Local", "local", "", "europe/berlin"] {
-            let told = mistake("0 2 * * *", Some(zone));
-            assert!(told.ends_with("write its IANA name, such as Europe/Berlin or UTC"), "{told}");
+            let message = mistake("0 2 * * *", Some(zone));
+            assert!(message.ends_with("write its IANA name, such as Europe/Berlin or UTC"), "{message}");
         }
         for line in ["TZ=UTC 0 2 * * *", "CRON_TZ=UTC 0 2 * * *"] {
-            let told = mistake(line, Some("UTC"));
-            assert!(told.starts_with("the zone is given twice: remove --zone or the TZ= prefix"), "{told}");
+            let message = mistake(line, Some("UTC"));
+            assert!(
+                message.starts_with("the zone is given twice: remove --zone or the TZ= prefix"),
+                "{message}"
+            );
         }
     }
 
     #[test]
-    fn what_only_the_api_refuses_is_refused_here_too() {
+    fn rules_that_only_the_api_has_apply_here_too() {
         // The parser accepts any white space, the pattern in the definition does not.
-        let told = mistake("0 2\u{a0}* * *", None);
-        assert!(told.starts_with("not a schedule: write five fields"), "{told}");
+        let message = mistake("0 2\u{a0}* * *", None);
+        assert!(message.starts_with("not a schedule: write five fields"), "{message}");
     }
 }

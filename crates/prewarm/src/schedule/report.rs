@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_never_comes_says_so_and_one_that_ends_too() {
+    fn a_schedule_without_further_times_says_so() {
         let never = report("0 0 31 2 *", "UTC", "2026-11-16T09:00:00.25Z", 5);
         assert_eq!(serde_json::to_string(&never).unwrap(), r#"{"next":[]}"#);
         assert_eq!(never.text(Look::default()), "");

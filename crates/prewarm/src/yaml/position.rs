@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_there_is_found_at_its_nearest_holder() {
+    fn a_missing_path_has_the_position_of_its_nearest_parent() {
         let images = Marks { at: Position { line: 3, column: 3 }, below: Below::Items(vec![leaf(4, 5)]) };
         let spec = Marks {
             at: Position { line: 2, column: 1 },

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn words_mean_what_kubectl_takes_them_for() {
+    fn unquoted_words_mean_what_they_mean_to_kubectl() {
         for (text, value) in [
             ("y", json!(true)),
             ("Yes", json!(true)),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_decides_over_the_look_of_the_text() {
+    fn a_tag_overrides_how_the_text_looks() {
         for (text, tag, value) in [
             ("1", "str", json!("1")),
             ("1", "int", json!(1)),

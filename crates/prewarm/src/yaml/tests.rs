@@ -45,7 +45,7 @@ fn a_broken_document_does_not_hide_the_next() {
 }
 
 #[test]
-fn a_field_stands_where_its_key_is_and_an_item_where_it_starts() {
+fn a_field_has_the_position_of_its_key_and_an_item_that_of_its_start() {
     let text = "spec:\n  images:\n    - a\n    - name: b\n  selector: {names: [x, yy]}\n";
     let spec = FieldPath::root().field("spec");
     assert_eq!(place(text, &FieldPath::root()), (1, 1));
@@ -92,7 +92,7 @@ fn aliases_and_merge_keys_are_expanded_as_kubectl_does() {
 }
 
 #[test]
-fn what_an_alias_repeats_stands_where_it_was_written() {
+fn an_aliased_value_keeps_its_original_position() {
     let text = "x: &x {a: 1}\nsame: *x\n";
     assert_eq!(place(text, &FieldPath::root().field("same")), (2, 1));
     assert_eq!(place(text, &FieldPath::root().below("same.a")), (1, 8));
@@ -146,7 +146,7 @@ fn long_lists_and_many_documents_have_a_limit() {
 }
 
 #[test]
-fn usual_slips_get_a_sentence_that_names_them() {
+fn common_mistakes_get_a_sentence_that_names_them() {
     let first = |text: &str| problems(text).into_iter().next().unwrap_or_default();
     for (text, problem) in [
         ("a:\n\tb: 1\n", "2:1 : tab characters are not allowed for indentation; use spaces"),

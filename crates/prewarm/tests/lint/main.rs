@@ -49,7 +49,7 @@ fn run_with_stdin(command: &mut Command, stdin: &[u8]) -> Run {
 }
 
 #[test]
-fn mistakes_that_people_make() {
+fn common_mistakes_are_explained() {
     let run = lint(&["mistakes"]);
     insta::assert_snapshot!("mistakes", run.stdout + &run.stderr);
     assert_eq!(run.code, Some(1));
@@ -105,7 +105,7 @@ fn json_output_is_one_document_with_places_and_names() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_trouble() {
+fn a_closed_pipe_is_not_an_error() {
     let objects = "---\napiVersion: apps.kruise.io/v1beta1\nkind: ImagePullJob\n".repeat(400);
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.yaml", "b.yaml", "c.yaml"] {

@@ -163,8 +163,8 @@ fn bad_ones_say_why(status: &NodeImageStatus) -> anyhow::Result<()> {
     ensure!(counts(PullPhase::Failed).count() == 2, "{twins:?}");
     let has_reason = |tag: &ImageTagStatus| {
         let message = tag.message.as_deref().unwrap_or_default();
-        let is_told = message.contains("correct") || message.contains("remove");
-        is_told && message.len() <= 512 && !message.contains('\u{1b}') && tag.failure_class.is_some()
+        let is_helpful = message.contains("correct") || message.contains("remove");
+        is_helpful && message.len() <= 512 && !message.contains('\u{1b}') && tag.failure_class.is_some()
     };
     for (name, image) in images {
         for tag in image.tags.iter().filter(|tag| tag.phase != PullPhase::Succeeded) {
@@ -173,6 +173,6 @@ fn bad_ones_say_why(status: &NodeImageStatus) -> anyhow::Result<()> {
     }
     let invalid = images.values().flat_map(|image| &image.tags);
     let invalid = invalid.filter(|tag| tag.failure_class == Some(FailureClass::InvalidReference)).count();
-    ensure!(invalid == INVALID, "{invalid} references are told to be invalid");
+    ensure!(invalid == INVALID, "{invalid} references are reported as invalid");
     Ok(())
 }

@@ -184,9 +184,9 @@ async fn every_fault_has_its_class_its_sentence_and_its_event(runtime: Runtime) 
     ensure!(wrong.is_empty(), "on {runtime:?}:\n{}", wrong.join("\n"));
     for (trouble, _) in &scene.troubles {
         let tag = find(&status, &name(trouble), "v1").context("every entry has a status")?;
-        job_is_told(&scene, trouble, tag).await?;
+        job_has_event(&scene, trouble, tag).await?;
     }
-    node_image_is_told(&scene).await?;
+    node_image_has_events(&scene).await?;
     scene.agent.process.check()
 }
 
@@ -212,7 +212,7 @@ fn complaint(trouble: &Trouble, tag: &ImageTagStatus) -> Option<&'static str> {
 }
 
 /// The job has exactly one event, a warning with the message of the status.
-async fn job_is_told(scene: &Scene, trouble: &Trouble, tag: &ImageTagStatus) -> anyhow::Result<()> {
+async fn job_has_event(scene: &Scene, trouble: &Trouble, tag: &ImageTagStatus) -> anyhow::Result<()> {
     let events = wait::until(&format!("the event of {}", trouble.name), async || {
         let events = scene.desk.events("ImagePullJob", trouble.name).await?;
         let of_this_node = |event: &Event| {
@@ -230,7 +230,7 @@ async fn job_is_told(scene: &Scene, trouble: &Trouble, tag: &ImageTagStatus) -> 
 }
 
 /// The NodeImage has one event for each class, and at most one more for later failures.
-async fn node_image_is_told(scene: &Scene) -> anyhow::Result<()> {
+async fn node_image_has_events(scene: &Scene) -> anyhow::Result<()> {
     let mut classes: Vec<FailureClass> = scene.troubles.iter().map(|(trouble, _)| trouble.class).collect();
     classes.sort();
     classes.dedup();
@@ -281,7 +281,7 @@ async fn every_fault_that_heals_ends_well(runtime: Runtime) -> anyhow::Result<()
                 .await?
                 .iter()
                 .all(|event| { event.metadata.namespace.as_deref() != Some(&scene.namespace) }),
-            "{} was told of a failure that healed",
+            "{} reports a failure that was repaired",
             trouble.name
         );
     }

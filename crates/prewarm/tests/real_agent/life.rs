@@ -96,7 +96,7 @@ pub async fn sigterm_leaves_a_pull_that_takes_too_long_to_the_next_agent() -> an
     ensure!(end.code() == Some(0), "the agent ended with {end}: {}", agent.process.log_tail());
     let left = desk.until_tag("to be left", image, |tag| Some(tag.clone())).await?;
     ensure!(left.phase == PullPhase::Pulling && left.failed_attempts == 0, "{left:?}");
-    ensure!(desk.events("NodeImage", node.name()).await?.is_empty(), "nobody is told of a failure");
+    ensure!(desk.events("NodeImage", node.name()).await?.is_empty(), "no failure is reported");
     proxy.heal();
     agent.process.spawn()?;
     let tag = desk.succeeded(image, 0).await?;

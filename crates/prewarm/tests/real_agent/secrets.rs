@@ -191,7 +191,7 @@ pub async fn nothing_of_a_malformed_secret_is_seen_anywhere() -> anyhow::Result<
 async fn nothing_is_seen_of(texts: &[&str], desk: &Desk, agent: &Agent) -> anyhow::Result<()> {
     let events = Api::<Event>::all(desk.client.clone()).list(&ListParams::default()).await?;
     let log = agent.process.log();
-    ensure!(log.contains("TRACE"), "the log tells less than it could");
+    ensure!(log.contains("TRACE"), "the log is not as verbose as it could be");
     let status: Value = json!(desk.status().await?);
     let places = [
         ("the status", status.to_string()),

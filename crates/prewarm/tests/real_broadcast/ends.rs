@@ -47,7 +47,7 @@ pub async fn every_node_runs_the_pod_once() -> anyhow::Result<()> {
         ensure!(counters(&job) == [3, 0, 3, 0], "{:?}", job.status);
         let ran = scene.nodes().await?;
         ensure!(ran.len() >= 2 && ran.windows(2).all(|pair| pair[0] != pair[1]), "pods ran on {ran:?}");
-        scene.told("JobComplete").await?;
+        scene.event("JobComplete").await?;
         nodes.delete(&format!("fake-{version}"), &DeleteParams::default()).await?;
     }
     Ok(())
@@ -76,7 +76,7 @@ pub async fn a_failed_pod_fails_the_job() -> anyhow::Result<()> {
     let scene = world.broadcast("v1beta1", &["exit", "1"], json!({"parallelism": 1})).await?;
     let job = scene.reaches(BroadcastJobPhase::Failed).await?;
     ensure!(counters(&job) == [2, 0, 0, 1], "{:?}", job.status);
-    let note = scene.told("failed pod is found").await?;
+    let note = scene.event("failed pod is found").await?;
     ensure!(note.contains("1 pods failed"), "{note}");
     ensure!(scene.nodes().await?.len() == 1, "the other node was left alone");
     Ok(())
@@ -108,8 +108,8 @@ pub async fn a_job_that_pauses_goes_on_when_it_is_resumed() -> anyhow::Result<()
     }
     let job = scene.reaches(BroadcastJobPhase::Completed).await?;
     ensure!(counters(&job) == [2, 0, 0, 2], "{:?}", job.status);
-    scene.told("Paused").await?;
-    scene.told("Continue").await?;
+    scene.event("Paused").await?;
+    scene.event("Continue").await?;
     Ok(())
 }
 
@@ -121,7 +121,7 @@ pub async fn a_job_over_its_deadline_fails_and_its_pods_go() -> anyhow::Result<(
     let job = scene.reaches(BroadcastJobPhase::Failed).await?;
     ensure!(counters(&job) == [2, 0, 0, 2], "{:?}", job.status);
     scene.live_pods(0).await?;
-    scene.told("DeadlineExceeded").await?;
+    scene.event("DeadlineExceeded").await?;
     Ok(())
 }
 

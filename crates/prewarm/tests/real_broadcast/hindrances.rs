@@ -17,7 +17,7 @@ pub async fn a_refused_pod_is_named() -> anyhow::Result<()> {
     let job = scene.until("condition", |job| trouble(job, "PodsCreated").is_some()).await?;
     let words = trouble(&job, "PodsCreated").unwrap_or_default();
     ensure!(words.contains("spec.containers[0].name: Invalid value"), "{words}");
-    ensure!(scene.told("PodRefused").await? == words, "the event says the same");
+    ensure!(scene.event("PodRefused").await? == words, "the event says the same");
     // The user repairs the template, and the job continues.
     let fixed =
         json!([{"name": "main", "image": "registry.example/broadcast/tool:v1", "args": ["exit", "0"]}]);
@@ -46,7 +46,7 @@ pub async fn a_pod_without_room_is_named() -> anyhow::Result<()> {
     let job = second.until("condition", |job| trouble(job, "PodsScheduled").is_some()).await?;
     let words = trouble(&job, "PodsScheduled").unwrap_or_default();
     ensure!(words.contains("Insufficient memory"), "{words}");
-    second.told("PodUnschedulable").await?;
+    second.event("PodUnschedulable").await?;
     first.jobs.delete("sweep", &kube::api::DeleteParams::background()).await?;
     let job = second.reaches(BroadcastJobPhase::Completed).await?;
     ensure!(counters(&job) == [2, 0, 2, 0], "{:?}", job.status);

@@ -164,7 +164,7 @@ impl Scene<'_> {
     }
 
     /// Waits for an event with this reason on the job, and returns its message.
-    pub async fn told(&self, reason: &str) -> anyhow::Result<String> {
+    pub async fn event(&self, reason: &str) -> anyhow::Result<String> {
         let is_it = |event: &Event| {
             event.reason.as_deref() == Some(reason)
                 && event.involved_object.kind.as_deref() == Some("BroadcastJob")

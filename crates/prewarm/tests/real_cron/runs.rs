@@ -31,8 +31,8 @@ pub async fn a_cron_job_makes_jobs_that_complete() -> anyhow::Result<()> {
         let ended =
             jobs.iter().filter(|job| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1)));
         ensure!(ended.count() >= 1, "{jobs:#?}");
-        scene.told("RunScheduled").await?;
-        scene.told("RunCompleted").await?;
+        scene.event("RunScheduled").await?;
+        scene.event("RunCompleted").await?;
         scene.end().await?;
     }
     Ok(())
@@ -106,8 +106,8 @@ pub async fn a_paused_cron_job_makes_no_runs_until_it_goes_on() -> anyhow::Resul
             Ok((now > before).then_some(()))
         })
         .await?;
-        let told = scene.told("RunsSkipped").await?;
-        ensure!(told.contains("the cron job was paused"), "{told}");
+        let message = scene.event("RunsSkipped").await?;
+        ensure!(message.contains("the cron job was paused"), "{message}");
         scene.end().await?;
     }
     Ok(())

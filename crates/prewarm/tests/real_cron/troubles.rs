@@ -18,8 +18,8 @@ pub async fn an_image_that_fails_is_named() -> anyhow::Result<()> {
     ensure!(message.ends_with(&format!("1 of 2 images are not on every node: {missing}")), "{message}");
     let image = cron.status.and_then(|status| status.last_failed_image);
     ensure!(image.as_deref() == Some(missing), "{image:?}");
-    let told = scene.told("RunFailed").await?;
-    ensure!(told.contains(missing), "{told}");
+    let message = scene.event("RunFailed").await?;
+    ensure!(message.contains(missing), "{message}");
     scene.end().await
 }
 
@@ -33,20 +33,20 @@ pub async fn a_run_that_the_server_refuses_is_named_in_its_words() -> anyhow::Re
     let (_, message) = condition(&scene.until("a refusal", refused).await?, "Scheduling");
     let words = "spec.template.spec.restartPolicy";
     ensure!(message.contains("does not take Job nightly-") && message.contains(words), "{message}");
-    let told = scene.told("RunRefused").await?;
-    ensure!(told.contains(words), "{told}");
+    let message = scene.event("RunRefused").await?;
+    ensure!(message.contains(words), "{message}");
     ensure!(scene.runs::<Job>()?.list_metadata(&ListParams::default()).await?.items.is_empty());
     scene.end().await
 }
 
 /// kruise T106.
-pub async fn a_schedule_that_cannot_run_is_told() -> anyhow::Result<()> {
+pub async fn a_schedule_that_cannot_run_is_reported() -> anyhow::Result<()> {
     let world = World::shared().await?;
     let spec = json!({"schedule": "0 2 * * *", "timeZone": "Mars/Olympus"});
     let scene = world.cron("v1alpha1", list(&IMAGES), spec).await?;
     let unknown = |cron: &_| condition(cron, "Scheduling").0 == "UnknownTimeZone";
     scene.until("the condition", unknown).await?;
-    let told = scene.told("UnknownTimeZone").await?;
-    ensure!(told.contains("Mars/Olympus"), "{told}");
+    let message = scene.event("UnknownTimeZone").await?;
+    ensure!(message.contains("Mars/Olympus"), "{message}");
     scene.end().await
 }

@@ -59,8 +59,8 @@ async fn jobs_are_shown_to_those_who_may_not_see_cron_jobs() {
     assert!(all.contains(&format!("\nCron jobs are not shown: {why}")), "{all}");
     assert!(json.contains("\"name\": \"web\"") && !json.contains("\"crons\""), "{json}");
     for named in [status, explain] {
-        let told = format!("error: there is no pull job nightly, and cron jobs cannot be read: {why}");
-        assert!(named.contains(&told) && named.ends_with("[exit 2]\n"), "{named}");
+        let message = format!("error: there is no pull job nightly, and cron jobs cannot be read: {why}");
+        assert!(named.contains(&message) && named.ends_with("[exit 2]\n"), "{named}");
     }
 }
 
@@ -68,8 +68,8 @@ async fn jobs_are_shown_to_those_who_may_not_see_cron_jobs() {
 async fn jobs_are_shown_where_cron_jobs_have_no_definition() {
     let said = said(404, "the server could not find the requested resource", &["status -n shop"]).await;
     assert!(said[0].contains("imagepulljob/web   Running") && !said[0].contains("exit"), "{said:?}");
-    let told = "has no AdvancedCronJobs: install the definitions with `prewarm crds |";
-    assert!(said[0].contains("\nCron jobs are not shown: ") && said[0].contains(told), "{said:?}");
+    let message = "has no AdvancedCronJobs: install the definitions with `prewarm crds |";
+    assert!(said[0].contains("\nCron jobs are not shown: ") && said[0].contains(message), "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,7 +79,7 @@ async fn trouble_with_cron_jobs_that_may_pass_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watched_cron_job_tells_when_a_run_begins() {
+async fn a_watched_cron_job_shows_when_a_run_begins() {
     let world = World::start().await;
     world.server.install_definitions();
     furnish(&world.server.client()).await.expect("the cluster of the fixture");

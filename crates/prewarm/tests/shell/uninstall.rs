@@ -66,7 +66,7 @@ async fn what_a_dead_controller_left_is_shown_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_a_controller_leads_nothing_is_taken_from_it() {
+async fn while_a_controller_leads_nothing_is_removed() {
     let world = left_behind().await;
     let leases: Api<Lease> = Api::namespaced(world.server.client(), "prewarm-system");
     let renewing = tokio::spawn(async move {

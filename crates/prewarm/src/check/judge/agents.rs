@@ -125,9 +125,9 @@ fn trouble(pod: &Pod, probes: &BTreeMap<String, Asked<String>>) -> String {
         return format!("{}{message}", waiting.reason.as_deref().unwrap_or("waiting"));
     }
     let unscheduled = status.conditions.iter().flatten().find(|condition| condition.status == "False");
-    let told =
+    let reason =
         unscheduled.and_then(|condition| condition.message.clone().or_else(|| condition.reason.clone()));
-    told.unwrap_or_else(|| "its pod is not ready yet".to_owned())
+    reason.unwrap_or_else(|| "its pod is not ready yet".to_owned())
 }
 
 fn readiness(daemon_set: &DaemonSet, places: &BTreeMap<String, Place>) -> Vec<Finding> {

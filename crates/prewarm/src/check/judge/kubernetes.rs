@@ -125,16 +125,16 @@ fn runtimes(nodes: &Asked<Vec<Node>>) -> Finding {
     for info in nodes.iter().filter_map(|node| node.status.as_ref()?.node_info.as_ref()) {
         *counts.entry(info.container_runtime_version.as_str()).or_default() += 1;
     }
-    let told: Vec<String> = counts.iter().map(|(runtime, count)| format!("{runtime} on {count}")).collect();
+    let listed: Vec<String> = counts.iter().map(|(runtime, count)| format!("{runtime} on {count}")).collect();
     let known = |runtime: &&str| runtime.starts_with("containerd://") || runtime.starts_with("cri-o://");
     let strange: Vec<&str> = counts.keys().copied().filter(|runtime| !known(runtime)).collect();
     let all = show::counted(nodes.len(), "node");
     if strange.is_empty() {
-        return Finding::good(SECTION, format!("{all}: {}", told.join(", ")));
+        return Finding::good(SECTION, format!("{all}: {}", listed.join(", ")));
     }
     Finding::warning(
         SECTION,
-        format!("{all}: {}; only containerd and CRI-O are known to work", told.join(", ")),
+        format!("{all}: {}; only containerd and CRI-O are known to work", listed.join(", ")),
         format!("try one node with {} first", strange.join(" or ")),
     )
 }

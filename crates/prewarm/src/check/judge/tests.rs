@@ -95,7 +95,7 @@ fn finds(change: impl FnOnce(&mut Facts), stage: Stage, verdict: Verdict, words:
 }
 
 #[test]
-fn an_installation_without_fault_has_none() {
+fn a_faultless_installation_has_no_findings() {
     assert_eq!(found(&healthy(), Stage::After), []);
     assert_eq!(found(&healthy(), Stage::Before), []);
 }
@@ -107,13 +107,13 @@ fn an_old_kubernetes_is_refused() {
 }
 
 #[test]
-fn rights_that_lack_are_named() {
+fn missing_rights_are_named() {
     let lacking = |facts: &mut Facts| facts.rights[0].is_allowed = Ok(false);
     finds(lacking, Stage::Before, Verdict::Bad, &["you may not create daemonsets"]);
 }
 
 #[test]
-fn a_namespace_that_refuses_agents_is_told_with_the_label() {
+fn a_namespace_that_refuses_agents_is_reported_with_the_label() {
     let strict = |facts: &mut Facts| {
         let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
         facts.namespace = Ok(Some(read(json!({"metadata": {"name": "warm", "labels": labels}}))));
@@ -169,7 +169,7 @@ fn a_definition_that_is_left_out_is_a_warning_and_that_of_nodes_is_needed() {
 }
 
 #[test]
-fn a_definition_that_drops_our_fields_is_told_with_the_fields() {
+fn a_definition_that_drops_our_fields_is_reported_with_the_fields() {
     let foreign = |facts: &mut Facts| {
         let name = "advancedcronjobs.apps.kruise.io";
         let Some(Ok(Some(definition))) = facts.definitions.get_mut(name) else { panic!("it is there") };
@@ -186,7 +186,7 @@ fn a_definition_that_drops_our_fields_is_told_with_the_fields() {
 }
 
 #[test]
-fn a_webhook_of_others_is_told_with_its_configuration() {
+fn a_webhook_of_others_is_reported_with_its_configuration() {
     let hooked = |is_required| {
         move |facts: &mut Facts| {
             facts.webhooks = Ok(vec![Webhook {
@@ -228,7 +228,7 @@ fn another_manager_and_its_daemons_are_recognised() {
 }
 
 #[test]
-fn a_controller_that_is_missing_or_not_ready_is_told() {
+fn a_controller_that_is_missing_or_not_ready_is_reported() {
     let missing = |facts: &mut Facts| facts.deployments = Ok(Vec::new());
     finds(missing, Stage::After, Verdict::Bad, &["no controller is installed"]);
     let ready = |replicas: i32| {
@@ -243,7 +243,7 @@ fn a_controller_that_is_missing_or_not_ready_is_told() {
 }
 
 #[test]
-fn it_is_told_if_nobody_leads_or_a_leader_is_silent() {
+fn a_missing_or_silent_leader_is_reported() {
     let free =
         |facts: &mut Facts| facts.lease = Ok(SeenLease { now: Some(lease("l", "")), has_changed: false });
     finds(free, Stage::After, Verdict::Bad, &["nobody leads", "logs"]);
@@ -256,7 +256,7 @@ fn it_is_told_if_nobody_leads_or_a_leader_is_silent() {
 }
 
 #[test]
-fn a_policy_that_is_missing_or_does_not_deny_is_told() {
+fn a_policy_that_is_missing_or_does_not_deny_is_reported() {
     let missing = |facts: &mut Facts| facts.policies = Ok(Policies::default());
     finds(missing, Stage::After, Verdict::Bad, &["agent-own-node is missing", "docs/install.md"]);
     let lax = |facts: &mut Facts| {
@@ -281,7 +281,7 @@ fn without_agents_nothing_is_pulled() {
 }
 
 #[test]
-fn an_agent_that_is_not_ready_is_told_in_its_own_words() {
+fn an_agent_that_is_not_ready_is_reported_in_its_own_words() {
     let refused = |facts: &mut Facts| {
         facts.pods = Ok(vec![agent("n1", true), agent("n2", false)]);
         let words = "runtime: the container runtime does not answer: permission denied";
@@ -296,7 +296,7 @@ fn an_agent_that_is_not_ready_is_told_in_its_own_words() {
 }
 
 #[test]
-fn an_agent_that_cannot_start_is_told_in_the_kubelets_words() {
+fn an_agent_that_cannot_start_is_reported_in_the_kubelets_words() {
     let waiting = |facts: &mut Facts| {
         let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}});
         let container = json!({"name": "agent", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": waiting});
@@ -331,18 +331,18 @@ fn nodes_that_no_agent_is_meant_for_are_counted_and_no_fault() {
     facts.daemon_sets = Ok(vec![daemon_set(&json!({"nodeSelector": {"agents": "yes"}}))]);
     facts.node_images = Ok(vec!["n1".to_owned()]);
     assert_eq!(found(&facts, Stage::After), []);
-    let told: Vec<String> =
+    let found: Vec<String> =
         judge(&facts, Stage::After).findings.into_iter().map(|finding| finding.what).collect();
-    assert!(told.contains(&"1 of 1 agent are ready".to_owned()), "{told:?}");
+    assert!(found.contains(&"1 of 1 agent are ready".to_owned()), "{found:?}");
     assert!(
-        told.contains(
+        found.contains(
             &"1 node without an agent (operating system windows): n2; no job counts them".to_owned()
         ),
-        "{told:?}"
+        "{found:?}"
     );
     assert!(
-        told.contains(&"1 node without an agent (no label agents=yes): n3; no job counts them".to_owned()),
-        "{told:?}"
+        found.contains(&"1 node without an agent (no label agents=yes): n3; no job counts them".to_owned()),
+        "{found:?}"
     );
 }
 
@@ -353,7 +353,7 @@ fn node_images_that_nobody_reads_are_named() {
 }
 
 #[test]
-fn plugins_that_are_configured_by_half_are_told() {
+fn half_configured_plugins_are_reported() {
     let half = |facts: &mut Facts| {
         let args = json!(["agent", "--image-credential-provider-config=/etc/x"]);
         facts.daemon_sets = Ok(vec![daemon_set(&json!({"containers": [{"name": "agent", "args": args}]}))]);
@@ -362,7 +362,7 @@ fn plugins_that_are_configured_by_half_are_told() {
 }
 
 #[test]
-fn what_may_not_be_looked_at_is_a_warning_and_hides_nothing_else() {
+fn an_unreadable_fact_is_a_warning_and_hides_nothing_else() {
     let forbidden = |facts: &mut Facts| facts.webhooks = Err("you may not list them".to_owned());
     finds(forbidden, Stage::After, Verdict::Warning, &["webhooks could not be read: you may not list them"]);
 }

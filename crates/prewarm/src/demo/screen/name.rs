@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_demos_own_registry_goes_without_saying() {
+    fn only_the_demos_own_registry_is_left_out() {
         assert_eq!(short("registry.demo/shop/web:1.0"), "shop/web:1.0");
         assert_eq!(short("registry.demolition/web"), "registry.demolition/web");
         assert_eq!(shortest("registry.demo/shop/web:1.0"), "web:1.0");

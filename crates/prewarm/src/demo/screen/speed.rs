@@ -11,7 +11,7 @@ pub struct Speed(VecDeque<(Duration, u64)>);
 
 impl Speed {
     /// Records how many bytes have arrived in total. Returns whether there are more than before.
-    pub fn hear(&mut self, received: u64, now: Duration) -> bool {
+    pub fn record(&mut self, received: u64, now: Duration) -> bool {
         let has_more = self.0.back().is_some_and(|(_, last)| *last != received);
         self.0.push_back((now, received));
         // One sample from before the window is kept, so that the whole window is covered.
@@ -34,29 +34,29 @@ impl Speed {
 mod tests {
     use super::*;
 
-    fn heard(moments: &[(u64, u64)]) -> u64 {
+    fn samples(moments: &[(u64, u64)]) -> u64 {
         let mut speed = Speed::default();
         for (millis, received) in moments {
-            speed.hear(*received, Duration::from_millis(*millis));
+            speed.record(*received, Duration::from_millis(*millis));
         }
         speed.per_second()
     }
 
     #[test]
     fn a_speed_needs_two_moments() {
-        assert_eq!(heard(&[]), 0);
-        assert_eq!(heard(&[(100, 5000)]), 0);
-        assert_eq!(heard(&[(0, 0), (500, 5000)]), 10_000);
+        assert_eq!(samples(&[]), 0);
+        assert_eq!(samples(&[(100, 5000)]), 0);
+        assert_eq!(samples(&[(0, 0), (500, 5000)]), 10_000);
     }
 
     #[test]
     fn only_the_last_second_counts() {
-        assert_eq!(heard(&[(0, 0), (1000, 9000), (2000, 10_000)]), 1000);
-        assert_eq!(heard(&[(0, 0), (1000, 9000), (2000, 9000), (3000, 9000)]), 0);
+        assert_eq!(samples(&[(0, 0), (1000, 9000), (2000, 10_000)]), 1000);
+        assert_eq!(samples(&[(0, 0), (1000, 9000), (2000, 9000), (3000, 9000)]), 0);
     }
 
     #[test]
-    fn a_clock_that_stands_still_is_no_speed() {
-        assert_eq!(heard(&[(7, 0), (7, 100)]), 0);
+    fn without_elapsed_time_there_is_no_speed() {
+        assert_eq!(samples(&[(7, 0), (7, 100)]), 0);
     }
 }

@@ -76,7 +76,7 @@ pub enum What {
 }
 
 /// What a watch of the API returns.
-pub enum News {
+pub enum Change {
     /// A listing of all jobs begins.
     JobsBegin,
     Job(Box<ImagePullJob>),
@@ -87,7 +87,7 @@ pub enum News {
 }
 
 /// A node at one moment.
-pub struct Sight {
+pub struct Snapshot {
     pub name: String,
     pub zone: String,
     pub pulls: Vec<Pulling>,
@@ -97,7 +97,7 @@ pub struct Sight {
 
 impl State {
     /// Takes in a word of the story.
-    pub fn hear_word(&mut self, word: Word, now: Duration) {
+    pub fn observe_word(&mut self, word: Word, now: Duration) {
         match &word {
             Word::Title(title) => self.scene = Scene { title: title.clone(), said: None },
             Word::Said(_) | Word::Ended(_) => self.scene.said = Some(word.clone()),
@@ -116,21 +116,21 @@ impl State {
     }
 
     /// Takes in a change from the API.
-    pub fn hear(&mut self, news: News, now: Duration) {
-        match news {
-            News::JobsBegin => self.unnamed = self.jobs.keys().cloned().collect(),
-            News::Job(job) => self.hear_job(&job, now),
-            News::JobsEnd => {
+    pub fn observe(&mut self, change: Change, now: Duration) {
+        match change {
+            Change::JobsBegin => self.unnamed = self.jobs.keys().cloned().collect(),
+            Change::Job(job) => self.observe_job(&job, now),
+            Change::JobsEnd => {
                 for gone in std::mem::take(&mut self.unnamed) {
                     self.jobs.remove(&gone);
                 }
             }
-            News::JobGone(name) => drop(self.jobs.remove(&name)),
-            News::Node(node) => self.hear_node(&node, now),
+            Change::JobGone(name) => drop(self.jobs.remove(&name)),
+            Change::Node(node) => self.observe_node(&node, now),
         }
     }
 
-    fn hear_job(&mut self, job: &ImagePullJob, now: Duration) {
+    fn observe_job(&mut self, job: &ImagePullJob, now: Duration) {
         let name = job_name(job);
         self.unnamed.remove(&name);
         let is_over = job.status.as_ref().is_some_and(|status| status.completion_time.is_some());
@@ -146,7 +146,7 @@ impl State {
         self.note(What::JobOver { name: job.name_any(), counts }, now);
     }
 
-    fn hear_node(&mut self, object: &NodeImage, now: Duration) {
+    fn observe_node(&mut self, object: &NodeImage, now: Duration) {
         let name = object.name_any();
         let report = Report::of(object);
         let node = self.nodes.entry(name.clone()).or_default();
@@ -178,16 +178,16 @@ impl State {
     }
 
     /// Takes in the state of the nodes. Returns whether anything has changed.
-    pub fn see(&mut self, sights: Vec<Sight>, now: Duration) -> bool {
+    pub fn observe_nodes(&mut self, snapshots: Vec<Snapshot>, now: Duration) -> bool {
         let mut has_moved = false;
-        for sight in sights {
-            let node = self.nodes.entry(sight.name).or_default();
+        for snapshot in snapshots {
+            let node = self.nodes.entry(snapshot.name).or_default();
             let is_same =
-                node.zone == sight.zone && node.pulls == sight.pulls && node.free == sight.room.free;
-            has_moved |= !is_same | node.speed.hear(sight.received, now);
-            node.zone = sight.zone;
-            node.pulls = sight.pulls;
-            node.free = sight.room.free;
+                node.zone == snapshot.zone && node.pulls == snapshot.pulls && node.free == snapshot.room.free;
+            has_moved |= !is_same | node.speed.record(snapshot.received, now);
+            node.zone = snapshot.zone;
+            node.pulls = snapshot.pulls;
+            node.free = snapshot.room.free;
         }
         has_moved
     }

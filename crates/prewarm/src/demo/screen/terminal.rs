@@ -66,13 +66,13 @@ impl Taken {
         enable_raw_mode()?;
         let is_ours = Arc::new(AtomicBool::new(true));
         let taken = Self { hook: Arc::from(panic::take_hook()), is_ours, panics: Arc::default() };
-        taken.hear_panics();
+        taken.catch_panics();
         execute!(stdout(), EnterAlternateScreen, Hide)?;
         Ok(taken)
     }
 
     /// Restores the terminal before this thread prints its panic.
-    fn hear_panics(&self) {
+    fn catch_panics(&self) {
         let (hook, is_ours, panics) = (self.hook.clone(), self.is_ours.clone(), self.panics.clone());
         let drawing = thread::current().id();
         panic::set_hook(Box::new(move |info| {
@@ -121,12 +121,12 @@ mod tests {
     const INSIDE: &str = "PREWARM_TEST_INSIDE";
 
     #[test]
-    fn a_panic_is_told_on_a_terminal_that_has_been_given_back() {
+    fn a_panic_is_printed_after_the_terminal_is_restored() {
         if env::var_os(INSIDE).is_some() {
             let mut terminal = Terminal::take().expect("a terminal");
             let _never = terminal.draw(|_| panic!("the brush breaks"));
         }
-        let screen = own_screen("a_panic_is_told_on_a_terminal_that_has_been_given_back");
+        let screen = own_screen("a_panic_is_printed_after_the_terminal_is_restored");
         assert!(screen.contents().contains("the brush breaks"), "{}", screen.contents());
         assert!(!screen.alternate_screen() && !screen.hide_cursor());
     }

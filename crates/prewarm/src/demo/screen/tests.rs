@@ -12,7 +12,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 
 use super::draw::{Palette, draw};
-use super::state::{News, Sight, State};
+use super::state::{Change, Snapshot, State};
 use super::view::{Activity, Mood, Node, Time, View, fitting, view};
 
 const MIB: u64 = 1 << 20;
@@ -22,7 +22,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 /// A job with these numbers of nodes in total, pulling, done and failed.
-fn job(name: &str, [desired, active, succeeded, failed]: [i32; 4], is_over: bool) -> News {
+fn job(name: &str, [desired, active, succeeded, failed]: [i32; 4], is_over: bool) -> Change {
     let completion = is_over.then_some("2026-01-01T00:00:10Z");
     let job = json!({
         "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob",
@@ -34,11 +34,11 @@ fn job(name: &str, [desired, active, succeeded, failed]: [i32; 4], is_over: bool
         },
     });
     let job: ImagePullJob = serde_json::from_value(job).expect("a job");
-    News::Job(Box::new(job))
+    Change::Job(Box::new(job))
 }
 
 /// A node that has given up on an image.
-fn failing(name: &str) -> News {
+fn failing(name: &str) -> Change {
     let object = json!({
         "apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "metadata": {"name": name},
         "spec": {},
@@ -47,16 +47,16 @@ fn failing(name: &str) -> News {
         ]}}},
     });
     let object: NodeImage = serde_json::from_value(object).expect("a NodeImage");
-    News::Node(Box::new(object))
+    Change::Node(Box::new(object))
 }
 
-fn sight(number: usize, percent: Option<u64>, received: u64) -> Sight {
+fn sight(number: usize, percent: Option<u64>, received: u64) -> Snapshot {
     let pulling = |percent| Pulling {
         reference: ImageRef::parse("registry.demo/shop/web:1.0").expect("a reference"),
         done: percent * MIB,
         total: 100 * MIB,
     };
-    Sight {
+    Snapshot {
         name: format!("node-{number:02}"),
         zone: format!("zone-{}", ["a", "b", "c"][number % 3]),
         pulls: percent.map(pulling).into_iter().collect(),
@@ -68,17 +68,17 @@ fn sight(number: usize, percent: Option<u64>, received: u64) -> Sight {
 /// The middle of a story with this many nodes.
 fn moment(nodes: usize) -> View {
     let mut state = State::default();
-    state.hear_word(Word::Title("shop/web:1.0 (24 MiB) on all nodes, 4 at a time".to_owned()), seconds(1));
-    state.hear(job("web", [12, 4, 6, 0], false), seconds(1));
-    state.hear(job("cart", [12, 0, 11, 1], false), seconds(1));
-    state.hear(job("cart", [12, 0, 11, 1], true), seconds(4));
-    state.hear_word(Word::Said("web: 6 of 12 nodes have it, 4 pulling".to_owned()), seconds(5));
-    state.hear(failing("node-03"), seconds(6));
+    state.observe_word(Word::Title("shop/web:1.0 (24 MiB) on all nodes, 4 at a time".to_owned()), seconds(1));
+    state.observe(job("web", [12, 4, 6, 0], false), seconds(1));
+    state.observe(job("cart", [12, 0, 11, 1], false), seconds(1));
+    state.observe(job("cart", [12, 0, 11, 1], true), seconds(4));
+    state.observe_word(Word::Said("web: 6 of 12 nodes have it, 4 pulling".to_owned()), seconds(5));
+    state.observe(failing("node-03"), seconds(6));
     let is_pulling = |number: usize| number % 3 == 1;
     for at in [10, 11] {
         let received = |number| if is_pulling(number) { at * 8 * MIB } else { 0 };
         let percent = |number: usize| is_pulling(number).then_some(number as u64 % 100);
-        state.see(
+        state.observe_nodes(
             (1..=nodes).map(|number| sight(number, percent(number), received(number))).collect(),
             seconds(at),
         );
@@ -94,18 +94,18 @@ fn picture(view: &View, width: u16, height: u16) -> TestBackend {
 
 fn time_of(counts: [i32; 4], elapsed: u64) -> Time {
     let mut state = State::default();
-    state.hear(job("web", counts, false), seconds(2));
+    state.observe(job("web", counts, false), seconds(2));
     view(&state, "", seconds(2 + elapsed)).jobs[0].time
 }
 
 #[test]
-fn what_is_left_of_a_job_takes_as_long_a_node_as_what_is_done() {
+fn the_estimate_assumes_the_pace_of_the_finished_nodes() {
     assert_eq!(time_of([12, 4, 4, 0], 10), Time::Left(seconds(20)));
     assert_eq!(time_of([12, 4, 3, 1], 10), Time::Left(seconds(20)));
 }
 
 #[test]
-fn a_job_without_an_ended_node_or_with_no_other_one_has_no_time() {
+fn there_is_no_estimate_before_the_first_node_or_after_the_last() {
     assert_eq!(time_of([12, 4, 0, 0], 10), Time::Unknown);
     assert_eq!(time_of([12, 0, 12, 0], 10), Time::Unknown);
     assert_eq!(time_of([0, 0, 0, 0], 10), Time::Unknown);
@@ -115,10 +115,10 @@ fn a_job_without_an_ended_node_or_with_no_other_one_has_no_time() {
 fn jobs_that_run_come_first_and_then_the_one_that_ended_last() {
     let mut state = State::default();
     for name in ["a", "b", "c", "d"] {
-        state.hear(job(name, [1, 1, 0, 0], false), seconds(1));
+        state.observe(job(name, [1, 1, 0, 0], false), seconds(1));
     }
-    state.hear(job("a", [1, 0, 1, 0], true), seconds(2));
-    state.hear(job("c", [1, 0, 1, 0], true), seconds(3));
+    state.observe(job("a", [1, 0, 1, 0], true), seconds(2));
+    state.observe(job("c", [1, 0, 1, 0], true), seconds(3));
     let jobs = view(&state, "", seconds(9)).jobs;
     let shown: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.time)).collect();
     let (unknown, took) = (Time::Unknown, |time| Time::Took(seconds(time)));
@@ -128,24 +128,24 @@ fn jobs_that_run_come_first_and_then_the_one_that_ended_last() {
 #[test]
 fn a_job_that_a_new_listing_does_not_name_is_gone() {
     let mut state = State::default();
-    state.hear(job("web", [1, 1, 0, 0], false), seconds(1));
-    state.hear(job("cart", [1, 1, 0, 0], false), seconds(1));
-    state.hear(News::JobsBegin, seconds(2));
-    state.hear(job("cart", [1, 1, 0, 0], false), seconds(2));
-    state.hear(News::JobsEnd, seconds(2));
+    state.observe(job("web", [1, 1, 0, 0], false), seconds(1));
+    state.observe(job("cart", [1, 1, 0, 0], false), seconds(1));
+    state.observe(Change::JobsBegin, seconds(2));
+    state.observe(job("cart", [1, 1, 0, 0], false), seconds(2));
+    state.observe(Change::JobsEnd, seconds(2));
     let jobs = view(&state, "", seconds(3)).jobs;
     assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["cart"]);
 }
 
 #[test]
-fn a_job_that_ends_and_nodes_that_fail_alike_are_one_event_each() {
+fn a_finished_job_and_nodes_with_the_same_failure_are_one_event_each() {
     let mut state = State::default();
-    state.hear(job("web", [3, 3, 0, 0], false), seconds(1));
+    state.observe(job("web", [3, 3, 0, 0], false), seconds(1));
     for node in ["node-01", "node-02", "node-03", "node-03"] {
-        state.hear(failing(node), seconds(2));
+        state.observe(failing(node), seconds(2));
     }
     for _ in 0..2 {
-        state.hear(job("web", [3, 0, 0, 3], true), seconds(3));
+        state.observe(job("web", [3, 0, 0, 3], true), seconds(3));
     }
     let events = view(&state, "", seconds(4)).events;
     let shown: Vec<_> = events.iter().map(|event| (event.text.as_str(), event.mood)).collect();
@@ -155,11 +155,11 @@ fn a_job_that_ends_and_nodes_that_fail_alike_are_one_event_each() {
 }
 
 #[test]
-fn a_node_is_seen_with_its_image_its_speed_and_its_room() {
+fn a_node_shows_its_image_speed_and_free_space() {
     let mut state = State::default();
-    assert!(state.see(vec![sight(1, Some(43), 0)], seconds(1)), "a node has come");
-    assert!(state.see(vec![sight(1, Some(43), 8 * MIB)], seconds(2)), "bytes have come");
-    assert!(!state.see(vec![sight(1, Some(43), 8 * MIB)], seconds(2)), "all is as before");
+    assert!(state.observe_nodes(vec![sight(1, Some(43), 0)], seconds(1)), "a node has come");
+    assert!(state.observe_nodes(vec![sight(1, Some(43), 8 * MIB)], seconds(2)), "bytes have come");
+    assert!(!state.observe_nodes(vec![sight(1, Some(43), 8 * MIB)], seconds(2)), "all is as before");
     let activity = Activity::Pulling { image: "shop/web:1.0".to_owned(), percent: 43, others: 0 };
     let (name, zone) = ("node-01".to_owned(), "zone-b".to_owned());
     let node = Node { name, zone, activity, speed: 8 * MIB, free: 1000 * MIB };
@@ -214,7 +214,7 @@ fn no_screen_is_too_small() {
 }
 
 #[test]
-fn a_job_beyond_all_bounds_is_drawn_too() {
+fn a_job_with_extreme_numbers_is_drawn() {
     let mut view = moment(1);
     view.jobs[0].counts = Counts { desired: 2, active: 7, succeeded: -1, failed: i32::MAX };
     picture(&view, 80, 24);

@@ -60,7 +60,7 @@ impl State {
 }
 
 /// What the status of a run says, whatever its kind.
-struct Told<'a> {
+struct Progress<'a> {
     start: Option<&'a Time>,
     end: Option<&'a Time>,
     far: String,
@@ -69,50 +69,51 @@ struct Told<'a> {
 impl Run {
     /// An ImageListPullJob, if it was made by the cron job with this UID.
     pub fn of_list(list: &ImageListPullJob, owner: &str, now: Timestamp) -> Option<Self> {
-        let told = list.status.as_ref().map(|status| {
+        let progress = list.status.as_ref().map(|status| {
             let far = format!("{} of {} images are on every node", status.succeeded, status.desired);
             let missing = status.failed_image_statuses.iter().flatten();
             let missing: Vec<String> = missing.filter_map(|image| image.name.clone()).collect();
             let far =
                 if missing.is_empty() { far } else { format!("{far}; not {}", names(&missing, MOST_IMAGES)) };
-            Told { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
+            Progress { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
         });
         // For a failed list, `far` says the same as its message.
-        Self::read(Child::of_list(list)?, told, owner, now, |_| None)
+        Self::read(Child::of_list(list)?, progress, owner, now, |_| None)
     }
 
     /// A BroadcastJob, if it was made by the cron job with this UID.
     pub fn of_broadcast(job: &BroadcastJob, owner: &str, now: Timestamp) -> Option<Self> {
-        let told = job.status.as_ref().map(|status| {
+        let progress = job.status.as_ref().map(|status| {
             let far = format!("{} of {} pods succeeded", status.succeeded, status.desired);
             let far = if status.failed > 0 { format!("{far}, {} failed", status.failed) } else { far };
-            Told { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
+            Progress { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
         });
-        Self::read(Child::of_broadcast(job)?, told, owner, now, |failure| Some(failure.message))
+        Self::read(Child::of_broadcast(job)?, progress, owner, now, |failure| Some(failure.message))
     }
 
     /// A Job, if it was made by the cron job with this UID.
     pub fn of_job(job: &Job, owner: &str, now: Timestamp) -> Option<Self> {
         let status = job.status.as_ref();
-        let told = status.filter(|status| status.start_time.is_some()).map(|status| {
+        let progress = status.filter(|status| status.start_time.is_some()).map(|status| {
             let count = |pods: Option<i32>| usize::try_from(pods.unwrap_or_default()).unwrap_or_default();
             let far = format!("{} succeeded", counted(count(status.succeeded), "pod"));
             let far = match count(status.failed) {
                 0 => far,
                 failed => format!("{far}, {failed} failed"),
             };
-            Told { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
+            Progress { start: status.start_time.as_ref(), end: status.completion_time.as_ref(), far }
         });
         let conditions = status.iter().flat_map(|status| &status.conditions).flatten();
         let conditions =
             conditions.map(|one| (&*one.type_, &*one.status, one.message.as_deref().unwrap_or_default()));
-        let child = Child::of_job(&job.metadata, told.as_ref().and_then(|told| told.start), conditions)?;
-        Self::read(child, told, owner, now, |failure| Some(failure.message))
+        let child =
+            Child::of_job(&job.metadata, progress.as_ref().and_then(|progress| progress.start), conditions)?;
+        Self::read(child, progress, owner, now, |failure| Some(failure.message))
     }
 
     fn read(
         child: Child,
-        told: Option<Told<'_>>,
+        progress: Option<Progress<'_>>,
         owner: &str,
         now: Timestamp,
         say: impl FnOnce(Failure) -> Option<String>,
@@ -120,8 +121,8 @@ impl Run {
         if *child.owner != *owner {
             return None;
         }
-        let is_new = told.is_none();
-        let told = told.unwrap_or_else(|| Told {
+        let is_new = progress.is_none();
+        let progress = progress.unwrap_or_else(|| Progress {
             start: None,
             end: None,
             far: "no controller has looked at it yet".to_owned(),
@@ -132,17 +133,17 @@ impl Run {
             child::State::Complete => (State::Done, None),
             child::State::Failed(failure) => (State::Failed, say(failure).filter(|words| !words.is_empty())),
         };
-        let end = told.end.map_or(now, |Time(end)| *end);
+        let end = progress.end.map_or(now, |Time(end)| *end);
         // The status of a failed run does not always say when it ended.
-        let took = told.start.filter(|_| told.end.is_some() || state != State::Failed);
+        let took = progress.start.filter(|_| progress.end.is_some() || state != State::Failed);
         Some(Self {
             kind: child.kind.as_str(),
             name: child.name.to_string(),
             scheduled: child.scheduled_at,
-            started: told.start.map(|Time(start)| *start),
-            ended: told.end.map(|Time(end)| *end),
+            started: progress.start.map(|Time(start)| *start),
+            ended: progress.end.map(|Time(end)| *end),
             state: if child.is_terminating { State::Deleting } else { state },
-            why: message.map_or(told.far.clone(), |message| format!("{}; {message}", told.far)),
+            why: message.map_or(progress.far.clone(), |message| format!("{}; {message}", progress.far)),
             took: took.map(|Time(start)| ago(*start, end)),
         })
     }
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_tells_how_far_it_is_and_which_images_are_missing() {
+    fn a_list_shows_its_progress_and_missing_images() {
         let list = |status: &Value| {
             let list = object(&json!({"images": ["a", "b"], "completionPolicy": {}}), status);
             shown(Run::of_list(&list, "cron-1", now()))
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_and_broadcast_jobs_tell_by_their_conditions() {
+    fn the_conditions_of_jobs_and_broadcast_jobs_decide_their_state() {
         let start = "2026-11-17T02:00:00Z";
         let failed = json!([{"type": "Failed", "status": "True", "message": "too slow"}]);
         let broadcast: BroadcastJob = object(
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_cron_job_has_made_is_no_run_of_this_one() {
+    fn runs_of_another_cron_job_are_left_out() {
         let list: ImageListPullJob = object(&json!({"images": ["a"], "completionPolicy": {}}), &json!(null));
         assert_eq!(Run::of_list(&list, "cron-2", now()), None);
     }

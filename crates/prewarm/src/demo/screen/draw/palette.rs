@@ -1,4 +1,4 @@
-//! Styles. Without colours, everything can still be told apart by its sign or word.
+//! Styles. Without colours, everything still differs by its sign or word.
 
 use std::env;
 

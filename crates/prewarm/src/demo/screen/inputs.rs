@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::state::News;
+use super::state::Change;
 use super::watch;
 
 /// The shortest time between two frames.
@@ -22,17 +22,17 @@ const FRAME: Duration = Duration::from_millis(100);
 
 /// A story while it is played.
 pub struct Story<'a> {
-    pub told: LocalBoxFuture<'a, Result<(), Trouble>>,
+    pub played: LocalBoxFuture<'a, Result<(), Trouble>>,
     pub words: mpsc::UnboundedReceiver<Word>,
 }
 
 /// The sources of inputs.
-pub struct Ears<'a> {
-    told: Fuse<LocalBoxFuture<'a, Result<(), Trouble>>>,
+pub struct Inputs<'a> {
+    played: Fuse<LocalBoxFuture<'a, Result<(), Trouble>>>,
     /// The result of the story; it is held back until all its words have been received.
     end: Option<Result<(), Trouble>>,
     words: mpsc::UnboundedReceiver<Word>,
-    news: Pin<Box<dyn Stream<Item = News>>>,
+    changes: Pin<Box<dyn Stream<Item = Change>>>,
     keys: EventStream,
     frames: Interval,
     hung_up: Signal,
@@ -40,11 +40,11 @@ pub struct Ears<'a> {
 }
 
 /// What the view reacts to.
-pub enum Heard {
+pub enum Input {
     Word(Word),
     /// The story is over and has no more words.
-    Told(Result<(), Trouble>),
-    News(News),
+    Over(Result<(), Trouble>),
+    Change(Change),
     /// The next frame is due.
     Frame,
     /// The terminal was resized, or a key without a meaning was pressed.
@@ -53,7 +53,7 @@ pub enum Heard {
     Enough,
 }
 
-impl<'a> Ears<'a> {
+impl<'a> Inputs<'a> {
     /// Starts the watches and reads the keyboard.
     pub fn new(
         story: Story<'a>,
@@ -63,10 +63,10 @@ impl<'a> Ears<'a> {
         let mut frames = interval(FRAME);
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
-            told: story.told.fuse(),
+            played: story.played.fuse(),
             end: None,
             words: story.words,
-            news: Box::pin(watch::follow(client)),
+            changes: Box::pin(watch::follow(client)),
             keys: EventStream::new(),
             frames,
             hung_up: signal(SignalKind::hangup()).context("listening for SIGHUP")?,
@@ -75,35 +75,35 @@ impl<'a> Ears<'a> {
     }
 
     /// Waits for the next input.
-    pub async fn next(&mut self) -> Heard {
+    pub async fn next(&mut self) -> Input {
         loop {
             if let Ok(word) = self.words.try_recv() {
-                return Heard::Word(word);
+                return Input::Word(word);
             }
-            if let Some(told) = self.end.take() {
-                return Heard::Told(told);
+            if let Some(result) = self.end.take() {
+                return Input::Over(result);
             }
             tokio::select! {
-                told = &mut self.told => self.end = Some(told),
-                Some(word) = self.words.recv() => return Heard::Word(word),
-                Some(news) = self.news.next() => return Heard::News(news),
+                result = &mut self.played => self.end = Some(result),
+                Some(word) = self.words.recv() => return Input::Word(word),
+                Some(change) = self.changes.next() => return Input::Change(change),
                 Some(Ok(event)) = self.keys.next() => return key(&event),
-                _ = self.frames.tick() => return Heard::Frame,
-                _ = self.hung_up.recv() => return Heard::Enough,
-                () = &mut self.stopped => return Heard::Enough,
+                _ = self.frames.tick() => return Input::Frame,
+                _ = self.hung_up.recv() => return Input::Enough,
+                () = &mut self.stopped => return Input::Enough,
             }
         }
     }
 }
 
 /// In raw mode the terminal sends no signals, so Ctrl-C is a key.
-fn key(event: &Event) -> Heard {
-    let Event::Key(key) = event else { return Heard::Resized };
+fn key(event: &Event) -> Input {
+    let Event::Key(key) = event else { return Input::Resized };
     let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
     if key.kind == KeyEventKind::Press && (is_interrupt || key.code == KeyCode::Char('q')) {
-        return Heard::Enough;
+        return Input::Enough;
     }
-    Heard::Resized
+    Input::Resized
 }
 
 #[cfg(test)]
@@ -113,16 +113,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_q_and_ctrl_c_are_enough() {
+    fn only_q_and_ctrl_c_end_the_view() {
         for (code, modifiers, is_enough) in [
             (KeyCode::Char('q'), KeyModifiers::NONE, true),
             (KeyCode::Char('c'), KeyModifiers::CONTROL, true),
             (KeyCode::Char('c'), KeyModifiers::NONE, false),
             (KeyCode::Enter, KeyModifiers::NONE, false),
         ] {
-            let heard = key(&Event::Key(KeyEvent::new(code, modifiers)));
-            assert_eq!(matches!(heard, Heard::Enough), is_enough, "{code:?}");
+            let input = key(&Event::Key(KeyEvent::new(code, modifiers)));
+            assert_eq!(matches!(input, Input::Enough), is_enough, "{code:?}");
         }
-        assert!(matches!(key(&Event::Resize(1, 1)), Heard::Resized));
+        assert!(matches!(key(&Event::Resize(1, 1)), Input::Resized));
     }
 }
