@@ -1,8 +1,9 @@
-//! What the documents claim of the tree, and a run can look up: which crate is built from which, how long files and functions
-//! are, and how modules lie in folders. `cargo xtask check` tells what is not true.
+//! What the documents claim about the tree: which crate depends on which, how long files and functions are, where modules are, and
+//! which words are used. `cargo xtask check` reports every claim that is not true.
 
 mod arrows;
 mod sizes;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ struct Source {
     text: String,
 }
 
-/// Fails with a line for everything that is not as it is claimed to be.
+/// Fails with a line for every claim that is not true.
 pub fn check(root: &Path) -> anyhow::Result<()> {
     let mut sources = Vec::new();
     for folder in ["crates", "xtask"] {
@@ -24,8 +25,16 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
     }
     let mut wrong: Vec<String> = sources.iter().flat_map(sizes::judge).collect();
     wrong.extend(sources.iter().filter_map(|source| misplaced(&source.path)));
-    let drawn = fs::read_to_string(root.join(arrows::PAGE)).context("reading what is drawn")?;
-    wrong.extend(arrows::judge(&drawn, &arrows::gather(root)?));
+    let page = fs::read_to_string(root.join(arrows::PAGE)).context("reading the architecture")?;
+    wrong.extend(arrows::judge(&page, &arrows::gather(root)?));
+    wrong.extend(words::judge_glossary(&page));
+    sources.extend(pages(root)?);
+    wrong.extend(sources.iter().flat_map(words::judge));
+    for folder in words::clean_folders(&sources) {
+        println!(
+            "{folder} has no banned word any more: remove it from the list in xtask/src/claims/words.rs"
+        );
+    }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
@@ -45,6 +54,21 @@ fn gather(root: &Path, folder: &Path, sources: &mut Vec<Source>) -> anyhow::Resu
         }
     }
     Ok(())
+}
+
+/// The pages at the top and in `docs`. The specifications quote other programs, so they are not among them.
+fn pages(root: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut pages = Vec::new();
+    for folder in ["", "docs"] {
+        for entry in fs::read_dir(root.join(folder)).with_context(|| format!("reading {folder:?}"))? {
+            let path = Path::new(folder).join(entry?.file_name());
+            if path.extension().is_some_and(|end| end == "md") {
+                let text = fs::read_to_string(root.join(&path))?;
+                pages.push(Source { path, text });
+            }
+        }
+    }
+    Ok(pages)
 }
 
 /// A module is `name.rs`, its parts in `name/`. Only below `tests` a `mod.rs` is needed: cargo takes other files there for tests,

@@ -93,7 +93,7 @@ impl Platform {
     }
 }
 
-/// A mistake in where it should go is told before the program is built, which takes minutes.
+/// A mistake in where it should go is reported before the program is built, which takes minutes.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let checked = maker().arg("check-image").args(&options.others).status();
     ensure!(checked.context("starting the maker of images")?.success(), "nothing is built");

@@ -45,9 +45,9 @@ use shipped::Shipped;
 use suite::{Build, Suite};
 use tally::Tally;
 
-/// So many ordinary suites run at once: some wait for clocks or terminals while others compute.
+/// How many ordinary suites run at once: some wait for clocks or terminals while others compute.
 const AT_ONCE: usize = 2;
-/// So many real suites run at once. They mostly wait, and each bed has files in memory.
+/// How many real suites run at once. They mostly wait, and each bed has files in memory.
 const BEDS: usize = 3;
 /// One in so many repeated rounds is beside a busy machine.
 const BUSY_EVERY: u32 = 5;

@@ -1,4 +1,4 @@
-//! Which crate is built from which: as drawn in ARCHITECTURE.md, and as it is.
+//! The dependencies between crates: as drawn in ARCHITECTURE.md, and as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use crate::cargo;
 
 pub const PAGE: &str = "ARCHITECTURE.md";
-/// How the names of our packages begin; in the drawing they are left out.
+/// The prefix of our packages' names, which the drawing leaves out.
 const OURS: &str = "prewarm-";
 
-/// Each crate, and the ones that it is built from. What only its tests need is not among them.
+/// Each crate and its dependencies, without those that only its tests need.
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// As the tree has them.
+/// Reads them from the workspace.
 pub fn gather(root: &Path) -> anyhow::Result<Arrows> {
     let metadata = cargo::metadata()?;
     let packages = metadata["packages"].as_array().context("a workspace has packages")?;
@@ -31,7 +31,7 @@ pub fn gather(root: &Path) -> anyhow::Result<Arrows> {
     Ok(arrows)
 }
 
-/// A line for every arrow that is not drawn, or drawn and not there.
+/// A line for every arrow that is missing in the drawing or in the workspace.
 pub fn judge(page: &str, arrows: &Arrows) -> Vec<String> {
     let drawn = read(page);
     let mut wrong = Vec::new();

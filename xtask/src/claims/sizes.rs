@@ -1,13 +1,13 @@
-//! How long files and functions are. Rustfmt puts the end of a function below its beginning, so no parser is needed.
+//! How long files and functions are. Rustfmt aligns the end of a function with its beginning, so no parser is needed.
 
 use super::Source;
 
 /// Above these, a reason has to be given.
 const FILE_LINES: usize = 400;
 const FUNCTION_LINES: usize = 70;
-/// How it begins, at the top of the file or above the function.
+/// The beginning of a reason, at the top of the file or above the function.
 const REASON: &str = "Long because ";
-/// So close to the top of a file a reason is looked for.
+/// A reason for a long file has to be within this many lines of its top.
 const TOP_LINES: usize = 12;
 
 /// A line for every file and function that is too long without a reason.

@@ -71,7 +71,7 @@ impl Report {
         self.so_far().timings.extend(outcome.timings.iter().cloned());
     }
 
-    /// Prints the tables and the closing line. Nothing may come after it, so failure is told by the exit code alone.
+    /// Prints the tables and the closing line. Nothing may come after it, so only the exit code reports a failure.
     pub fn close(self) -> ExitCode {
         let so_far = self.so_far.into_inner().unwrap_or_else(PoisonError::into_inner);
         println!("\n{}", steps(&so_far.steps, &self.bars, self.start.elapsed()));
