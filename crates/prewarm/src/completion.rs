@@ -21,6 +21,6 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::command_line(), "prewarm", &mut script);
-    let stdout = String::from_utf8(script).context("a completion that is no text")?;
+    let stdout = String::from_utf8(script).context("reading the completions as text")?;
     Ok(Answer::done(stdout))
 }

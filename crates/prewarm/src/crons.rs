@@ -56,7 +56,7 @@ impl Crons {
     }
 
     /// The error for a name that no job has.
-    pub fn nobody(&self, name: &JobName) -> anyhow::Error {
+    pub fn unknown(&self, name: &JobName) -> anyhow::Error {
         match self {
             Self::There(_) => {
                 anyhow::anyhow!("there is no pull job and no cron job {name}; `prewarm status -A` lists all")

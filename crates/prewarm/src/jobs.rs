@@ -51,8 +51,8 @@ impl Jobs {
             let children = ones.iter().filter(of_list).cloned().collect();
             Job::List(list, children)
         });
-        let of_nobody = ones.iter().filter(|one| list_uid(one).is_none()).cloned().map(Job::One);
-        let mut jobs: Vec<Job> = lists.chain(of_nobody).collect();
+        let without_list = ones.iter().filter(|one| list_uid(one).is_none()).cloned().map(Job::One);
+        let mut jobs: Vec<Job> = lists.chain(without_list).collect();
         jobs.sort_by_key(|job| (job.namespace().to_owned(), job.name().to_owned()));
         jobs
     }

@@ -105,7 +105,7 @@ impl Source {
         for name in names {
             let (some_jobs, some_crons) = (self.jobs.named(name), self.crons.named(name));
             if some_jobs.is_empty() && some_crons.is_empty() {
-                return Err(self.crons.nobody(name));
+                return Err(self.crons.unknown(name));
             }
             jobs.extend(some_jobs);
             crons.extend(some_crons);

@@ -120,7 +120,7 @@ async fn a_check_reports_what_is_missing_and_what_interferes() -> anyhow::Result
     let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(server.client()?);
     webhooks.create(&PostParams::default(), &serde_json::from_value(configuration)?).await?;
     let in_the_way = [
-        "✗ another implementation's webhook vimagepulljob.kb.io answers for imagepulljobs",
+        "✗ another implementation's webhook vimagepulljob.kb.io handles imagepulljobs",
         "kubectl delete validatingwebhookconfiguration/kruise",
     ];
     says("check --pre", 1, &in_the_way)?;

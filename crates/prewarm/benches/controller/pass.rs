@@ -27,12 +27,12 @@ pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     figures.add(&figure, many_visits / few_visits, "×", Bar::AtMost(1.2));
     figures.add(&figure, many_visits / few_visits, "×", Bar::AtLeast(0.8));
     // Maps are a little deeper and caches colder, but whatever looks at all nodes would take a hundred times as long.
-    let figure = format!("time of such a turn, {MANY} nodes / {FEW}, median");
+    let figure = format!("time of such a cycle, {MANY} nodes / {FEW}, median");
     figures.add(&figure, many_time / few_time, "×", Bar::AtMost(4.0));
     Ok(())
 }
 
-/// Nodes visited in all, and the median of the time that a turn takes in which one node has finished.
+/// Nodes visited in all, and the median time of a cycle after one node has finished.
 fn passes(nodes: usize) -> anyhow::Result<(f64, f64)> {
     let mut now: Timestamp = "2026-11-15T08:00:00Z".parse()?;
     let mut kernel = Kernel::new(Settings::default());

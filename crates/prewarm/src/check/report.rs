@@ -68,7 +68,7 @@ impl Finding {
 
     /// A fact that could not be read.
     pub fn unknown(section: Section, what: &str, why: &str) -> Self {
-        let next_step = "ask somebody with the rights, or try another --context";
+        let next_step = "ask a user with the rights, or try another --context";
         Self::warning(section, format!("{what} could not be read: {why}"), next_step)
     }
 }

@@ -31,7 +31,7 @@ impl Source {
         let crons = Crons::read(reader, namespace).await?;
         let found = crons.named(name);
         if found.is_empty() {
-            return Err(crons.nobody(name));
+            return Err(crons.unknown(name));
         }
         let mut source = Self { crons, lists: None, broadcasts: None, jobs: None };
         let kinds = found.iter().filter_map(|cron| cron.spec.template.kind());

@@ -63,7 +63,7 @@ fn leader(lease: &Asked<SeenLease>, namespace: &str, now: Timestamp) -> Finding 
         "look at the controllers' logs: kubectl -n {namespace} logs -l app.kubernetes.io/name=prewarm-controller"
     );
     match (holder, lease.has_changed) {
-        ("", _) => Finding::bad(SECTION, "nobody leads", logs),
+        ("", _) => Finding::bad(SECTION, "no controller leads", logs),
         (holder, true) => {
             let since = spec.and_then(|spec| spec.acquire_time.as_ref()).map(|time| show::ago(time.0, now));
             Finding::good(SECTION, format!("{holder} has been leading for {}", since.unwrap_or_default()))

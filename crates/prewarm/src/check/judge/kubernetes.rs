@@ -80,7 +80,7 @@ fn rights(rights: &[Right]) -> Finding {
     Finding::bad(
         SECTION,
         format!("you may not {}", lacking.join(", ")),
-        "install as somebody who may, such as a cluster-admin",
+        "install as a user who may, such as a cluster-admin",
     )
 }
 

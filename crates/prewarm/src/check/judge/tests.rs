@@ -246,7 +246,7 @@ fn a_controller_that_is_missing_or_not_ready_is_reported() {
 fn a_missing_or_silent_leader_is_reported() {
     let free =
         |facts: &mut Facts| facts.lease = Ok(SeenLease { now: Some(lease("l", "")), has_changed: false });
-    finds(free, Stage::After, Verdict::Bad, &["nobody leads", "logs"]);
+    finds(free, Stage::After, Verdict::Bad, &["no controller leads", "logs"]);
     let silent = |facts: &mut Facts| {
         facts.lease = Ok(SeenLease { now: Some(lease("l", "pod-1")), has_changed: false });
     };
