@@ -9,7 +9,7 @@ use prewarm_api::kruise::NodeImage;
 use prewarm_api::names;
 use prewarm_clock::Clock;
 use prewarm_plan::agent::worklist::{Ended, Ending};
-use prewarm_process::event::{self, Bounds, Happening, Reason, Tally, Teller, Writer};
+use prewarm_process::event::{self, Bounds, Event, Reason, Recorder, Source, Tally, Writer};
 
 use crate::metrics::Metrics;
 
@@ -22,12 +22,12 @@ pub struct Events {
     node: Arc<str>,
     /// The NodeImage's UID, as far as it is known.
     uid: Arc<Mutex<Option<String>>>,
-    queue: event::Events,
+    queue: Recorder,
 }
 
 /// The two ends of the queue for one node's events. The writer's [`Writer::run`] has to be spawned.
 pub fn events(client: Client, node: &str, clock: Arc<dyn Clock>, metrics: Metrics) -> (Events, Writer) {
-    let teller = Teller {
+    let source = Source {
         controller: "prewarm-agent",
         instance: node.to_owned(),
         action: "PullImage",
@@ -35,7 +35,7 @@ pub fn events(client: Client, node: &str, clock: Arc<dyn Clock>, metrics: Metric
         is_shared: |about| about.kind.as_deref() != Some(&NodeImage::kind(&())),
         bounds: Bounds::ONE_OF_MANY,
     };
-    let (queue, writer) = event::events(client, teller, clock, Arc::new(metrics));
+    let (queue, writer) = event::recorder(client, source, clock, Arc::new(metrics));
     (Events { node: node.into(), uid: Arc::default(), queue }, writer)
 }
 
@@ -67,7 +67,7 @@ impl Events {
     }
 
     fn send(&self, about: ObjectReference, reason: Reason, note: String) {
-        self.queue.tell(Happening { about, reason, note });
+        self.queue.record(Event { about, reason, note });
     }
 
     fn node_image(&self) -> ObjectReference {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::Client;
 use prewarm_plan::cluster::command::{Event, Read, Write};
 use prewarm_plan::cluster::{Command, Input, Kind};
-use prewarm_process::event::{Events, Happening, Reason};
+use prewarm_process::event::{self, Reason, Recorder};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
@@ -34,7 +34,7 @@ pub const FIELD_MANAGER: &str = "prewarm-controller";
 /// Carries commands out, a bounded number at a time.
 pub struct Applier {
     writer: Writer,
-    events: Events,
+    events: Recorder,
     nodes: Arc<Semaphore>,
     others: Arc<Semaphore>,
     running: JoinSet<()>,
@@ -101,7 +101,7 @@ impl Applier {
         let Event { about, notice } = event;
         let reason =
             if notice.is_warning { Reason::warning(notice.reason) } else { Reason::normal(notice.reason) };
-        self.events.tell(Happening { about: about.into(), reason, note: notice.note });
+        self.events.record(event::Event { about: about.into(), reason, note: notice.note });
     }
 
     /// Waits until everything that was begun has ended.

@@ -12,7 +12,7 @@ use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
 use prewarm_clock::Clock;
 use prewarm_plan::cluster::journal::Entry;
 use prewarm_plan::cluster::{Input, Kernel, Kind, Passes};
-use prewarm_process::event::{Bounds, Events, Teller, Writer, events};
+use prewarm_process::event::{Bounds, Recorder, Source, Writer, recorder};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::info;
@@ -46,7 +46,7 @@ pub struct Controller {
     /// What is counted.
     pub metrics: Metrics,
     /// The events that it records.
-    pub events: Events,
+    pub events: Recorder,
     /// Whether it is of use, for the probes.
     pub health: Health,
     /// Where everything that the kernel observes and decides is written down, if anybody wants to know.
@@ -58,19 +58,19 @@ impl Controller {
     /// run beside it, and ends after it.
     pub fn new(name: &str, config: Config, client: Client, clock: Arc<dyn Clock>) -> (Self, Writer) {
         let (metrics, health) = (Metrics::new(), Health::default());
-        let (events, writer) = events(client.clone(), teller(name), clock.clone(), Arc::new(metrics.clone()));
+        let (events, writer) = recorder(client.clone(), source(name), clock.clone(), Arc::new(metrics.clone()));
         (Self { config, client, clock, metrics, events, health, journal: None }, writer)
     }
 }
 
-/// How a controller tells people what happened.
-fn teller(name: &str) -> Teller {
-    Teller {
+/// How a controller reports events.
+fn source(name: &str) -> Source {
+    Source {
         controller: "prewarm-controller",
         instance: name.to_owned(),
         action: "PullImage",
         noun: "thing",
-        // Only whoever leads tells.
+        // Only the leader reports.
         is_shared: |_| false,
         bounds: Bounds::ALONE,
     }

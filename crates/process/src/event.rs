@@ -1,13 +1,13 @@
-//! Tells people what happened, as events on objects (kruise D24).
+//! Records what happened to objects, as Kubernetes events that people read (kruise D24).
 //!
-//! Telling never holds up the work: what happened goes into a bounded queue, one task writes, and what does not fit is
-//! counted and dropped, since a status has it all anyway. How often is written is decided in `ledger`.
+//! Recording never holds up the work: events go into a bounded queue and one task writes them. What does not fit is dropped
+//! and counted, since the status has it anyway. `correlator` decides what is written and when.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::events::v1;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use prewarm_clock::Clock;
@@ -18,30 +18,30 @@ use tracing::warn;
 use crate::log::chain;
 use crate::wake::sleep_until;
 
-mod happening;
-mod ledger;
+mod correlator;
 mod object;
+mod record;
 
-pub use happening::{Happening, Reason, Severity};
-pub use ledger::Bounds;
-pub use object::Teller;
+pub use correlator::Bounds;
+pub use object::Source;
+pub use record::{Event, Reason, Severity};
 
-use ledger::{Ledger, Line};
+use correlator::{Batch, Correlator};
 use object::Maker;
 
-/// So many happenings wait to be told.
+/// At most this many events wait in the queue.
 pub const MOST_WAITING: usize = 1024;
 /// A write that takes longer has failed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// So long a stopping process tells what it has left to tell.
-const LAST_WORDS: Duration = Duration::from_secs(3);
-/// The pause after a write that failed for reasons outside.
+/// How long a stopping process goes on writing the events that are left.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
+/// The pause after a write that failed for a reason that may pass.
 const FAILURE_PAUSE: Duration = Duration::from_secs(10);
 
-/// Takes what happened. Clones share the queue.
+/// Accepts events. Clones share the queue.
 #[derive(Clone)]
-pub struct Events {
-    queue: mpsc::Sender<Happening>,
+pub struct Recorder {
+    queue: mpsc::Sender<Event>,
     tally: Arc<dyn Tally>,
 }
 
@@ -49,113 +49,113 @@ pub struct Events {
 pub trait Tally: Send + Sync {
     /// An event was written, or could not be.
     fn wrote(&self, is_written: bool);
-    /// Something was not told as an event, because too much happened or the API server was away.
+    /// An event was not written, because there were too many or the API server refused it.
     fn dropped(&self);
 }
 
-/// Writes what is in the queue, until every [`Events`] is gone.
+/// Writes what is in the queue, until every [`Recorder`] is dropped.
 pub struct Writer {
     client: Client,
     clock: Arc<dyn Clock>,
     tally: Arc<dyn Tally>,
-    queue: mpsc::Receiver<Happening>,
+    queue: mpsc::Receiver<Event>,
     start: Instant,
-    ledger: Ledger,
+    correlator: Correlator,
     maker: Maker,
 }
 
-/// The two ends of the queue for one process's events. The writer's [`Writer::run`] has to be spawned.
-pub fn events(
+/// The two ends of the queue for one process's events. The caller has to spawn [`Writer::run`].
+pub fn recorder(
     client: Client,
-    teller: Teller,
+    source: Source,
     clock: Arc<dyn Clock>,
     tally: Arc<dyn Tally>,
-) -> (Events, Writer) {
+) -> (Recorder, Writer) {
     let (sender, queue) = mpsc::channel(MOST_WAITING);
-    let events = Events { queue: sender, tally: tally.clone() };
-    let (ledger, maker) = (Ledger::new(teller.bounds), Maker::new(teller));
-    (events, Writer { client, clock, tally, queue, start: Instant::now(), ledger, maker })
+    let recorder = Recorder { queue: sender, tally: tally.clone() };
+    let (correlator, maker) = (Correlator::new(source.bounds), Maker::new(source));
+    (recorder, Writer { client, clock, tally, queue, start: Instant::now(), correlator, maker })
 }
 
-impl Events {
-    /// Tells of something, at once and without waiting for anybody.
-    pub fn tell(&self, happening: Happening) {
-        if self.queue.try_send(happening).is_err() {
+impl Recorder {
+    /// Queues an event and returns at once. A full queue drops it.
+    pub fn record(&self, event: Event) {
+        if self.queue.try_send(event).is_err() {
             self.tally.dropped();
         }
     }
 }
 
 impl Writer {
-    /// Writes events until every [`Events`] is gone, and then what is left, for a short while.
+    /// Writes events until every [`Recorder`] is dropped, and after that what is left, for a short while.
     pub async fn run(mut self) {
         loop {
-            let due = self.ledger.due();
+            let due = self.correlator.due();
             tokio::select! {
-                // What has happened already belongs into the event that is about to be written.
+                // An event that is queued already belongs to the batch that is about to be written.
                 biased;
-                happening = self.queue.recv() => match happening {
-                    Some(happening) => self.note(happening),
+                event = self.queue.recv() => match event {
+                    Some(event) => self.add(event),
                     None => break,
                 },
                 () = sleep_until(self.start, due) => self.write_next().await,
             }
         }
-        self.ledger.hurry();
-        let last_words = async {
-            while self.ledger.due().is_some_and(|due| due <= self.start.elapsed()) {
+        self.correlator.hurry();
+        let rest = async {
+            while self.correlator.due().is_some_and(|due| due <= self.start.elapsed()) {
                 self.write_next().await;
             }
         };
-        // What is not told by then stands in the status.
-        drop(tokio::time::timeout(LAST_WORDS, last_words).await);
+        // What is not written by then is in the status.
+        drop(tokio::time::timeout(DRAIN_TIMEOUT, rest).await);
     }
 
-    fn note(&mut self, happening: Happening) {
-        if !self.ledger.note(happening, self.start.elapsed()) {
+    fn add(&mut self, event: Event) {
+        if !self.correlator.add(event, self.start.elapsed()) {
             self.tally.dropped();
         }
     }
 
     async fn write_next(&mut self) {
-        let Some(line) = self.ledger.take(self.start.elapsed()) else { return };
-        // What other processes tell too is told once; counting up together would be a write from each of them.
-        let is_shared = self.maker.is_shared(&line.about);
-        if line.repeats.is_some() && is_shared {
-            return self.ledger.wrote(&line, line.repeats.clone(), self.start.elapsed());
+        let Some(batch) = self.correlator.take(self.start.elapsed()) else { return };
+        // An event on a shared object is written once: counting it up would be a write from each process.
+        let is_shared = self.maker.is_shared(&batch.about);
+        if batch.repeats.is_some() && is_shared {
+            return self.correlator.wrote(&batch, batch.repeats.clone(), self.start.elapsed());
         }
-        let event = self.maker.make(&line, self.clock.now());
-        let answer = tokio::time::timeout(WRITE_TIMEOUT, write(&self.client, &line, &event)).await;
+        let event = self.maker.make(&batch, self.clock.now());
+        let answer = tokio::time::timeout(WRITE_TIMEOUT, write(&self.client, &batch, &event)).await;
         let verdict = answer.map_or(Verdict::Later, |answer| judge(answer, &event, is_shared));
         self.tally.wrote(verdict == Verdict::Written);
         match verdict {
-            Verdict::Written => self.ledger.wrote(&line, event.metadata.name, self.start.elapsed()),
-            Verdict::Anew => self.ledger.give_back(&line, None, self.start.elapsed()),
-            Verdict::Later => self.ledger.give_back(&line, Some(FAILURE_PAUSE), self.start.elapsed()),
+            Verdict::Written => self.correlator.wrote(&batch, event.metadata.name, self.start.elapsed()),
+            Verdict::Anew => self.correlator.give_back(&batch, None, self.start.elapsed()),
+            Verdict::Later => self.correlator.give_back(&batch, Some(FAILURE_PAUSE), self.start.elapsed()),
             Verdict::Never => {
                 self.tally.dropped();
-                self.ledger.wrote(&line, None, self.start.elapsed());
+                self.correlator.wrote(&batch, None, self.start.elapsed());
             }
         }
     }
 }
 
-/// What becomes of a line after its write.
+/// What becomes of a batch after its write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Written,
-    /// The event that was to be counted up is gone; another one is made.
+    /// The event that should be counted up is gone, so another one is made.
     Anew,
-    /// Trouble outside.
+    /// The failure may pass.
     Later,
-    /// The server refuses it, for example because the object's namespace is being deleted.
+    /// The server refuses the event, for example because the object's namespace is being deleted.
     Never,
 }
 
-async fn write(client: &Client, line: &Line, event: &Event) -> Result<Event, kube::Error> {
+async fn write(client: &Client, batch: &Batch, event: &v1::Event) -> Result<v1::Event, kube::Error> {
     let namespace = event.metadata.namespace.as_deref().unwrap_or(object::DEFAULT_NAMESPACE);
-    let api = Api::<Event>::namespaced(client.clone(), namespace);
-    match &line.repeats {
+    let api = Api::<v1::Event>::namespaced(client.clone(), namespace);
+    match &batch.repeats {
         Some(name) => {
             let series = serde_json::json!({ "series": event.series });
             api.patch(name, &PatchParams::default(), &Patch::Merge(series)).await
@@ -164,10 +164,10 @@ async fn write(client: &Client, line: &Line, event: &Event) -> Result<Event, kub
     }
 }
 
-fn judge(answer: Result<Event, kube::Error>, event: &Event, is_shared: bool) -> Verdict {
+fn judge(answer: Result<v1::Event, kube::Error>, event: &v1::Event, is_shared: bool) -> Verdict {
     let Err(error) = answer else { return Verdict::Written };
     let verdict = match &error {
-        // Another process told it, or this one before it was restarted.
+        // Another process wrote it, or this one before a restart.
         kube::Error::Api(status) if status.code == 409 && is_shared => return Verdict::Written,
         kube::Error::Api(status) if status.code == 404 && event.series.is_some() => return Verdict::Anew,
         kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429 => Verdict::Never,

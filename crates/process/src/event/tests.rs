@@ -45,8 +45,8 @@ async fn world() -> World {
 }
 
 impl World {
-    fn events(&self, client: Client, instance: &str) -> (Events, Writer) {
-        let teller = Teller {
+    fn recorder(&self, client: Client, instance: &str) -> (Recorder, Writer) {
+        let source = Source {
             controller: "prewarm-agent",
             instance: instance.to_owned(),
             action: "PullImage",
@@ -54,19 +54,19 @@ impl World {
             is_shared: |about| about.kind.as_deref() != Some("NodeImage"),
             bounds: Bounds::ONE_OF_MANY,
         };
-        events(client, teller, self.clock.clone(), self.tally.clone())
+        recorder(client, source, self.clock.clone(), self.tally.clone())
     }
 
-    /// Events that are written in the background.
-    fn start(&self) -> Events {
-        let (events, writer) = self.events(self.server.client(), "node-1");
+    /// A recorder whose events are written in the background.
+    fn start(&self) -> Recorder {
+        let (recorder, writer) = self.recorder(self.server.client(), "node-1");
         tokio::spawn(writer.run());
-        events
+        recorder
     }
 
-    /// Every event in a namespace, oldest first, without what only a server adds.
+    /// Every event in a namespace, oldest first, without the fields that only a server sets.
     async fn written(&self, namespace: &str) -> Vec<Value> {
-        let api = Api::<Event>::namespaced(self.server.client(), namespace);
+        let api = Api::<v1::Event>::namespaced(self.server.client(), namespace);
         let mut events = api.list(&kube::api::ListParams::default()).await.unwrap().items;
         events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
         events.into_iter().map(|event| json!({
@@ -82,9 +82,9 @@ impl World {
 }
 
 /// A pull that failed, on the job or on the NodeImage.
-fn failure(about: ObjectReference, note: &str) -> Happening {
+fn failure(about: ObjectReference, note: &str) -> Event {
     let reason = Reason::warning("PullImageFailed").of_class("NotFound");
-    Happening { about, reason, note: note.to_owned() }
+    Event { about, reason, note: note.to_owned() }
 }
 
 fn node_image() -> ObjectReference {
@@ -106,7 +106,7 @@ fn reference(kind: &str, namespace: Option<&str>, name: &str) -> ObjectReference
     }
 }
 
-/// Lets everything happen that is due within this time.
+/// Lets this much time pass, with everything that is due in it.
 async fn pass(time: Duration) {
     tokio::time::sleep(time).await;
 }
@@ -116,10 +116,10 @@ const MOMENT: Duration = Duration::from_millis(1);
 #[tokio::test(start_paused = true)]
 async fn an_event_is_beside_its_object_or_in_the_default_namespace() {
     let world = world().await;
-    let events = world.start();
-    events.tell(failure(job(), "cannot pull web:v1"));
+    let recorder = world.start();
+    recorder.record(failure(job(), "cannot pull web:v1"));
     let reason = Reason::normal("PullImageSucceed");
-    events.tell(Happening { reason, ..failure(node_image(), "pulled web:v2") });
+    recorder.record(Event { reason, ..failure(node_image(), "pulled web:v2") });
     pass(MOMENT).await;
     let on_job = json!({
         "regarding": job(), "type": "Warning", "reason": "PullImageFailed", "note": "cannot pull web:v1",
@@ -134,13 +134,13 @@ async fn an_event_is_beside_its_object_or_in_the_default_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_says_who_tells_it_and_when() {
+async fn an_event_says_who_reported_it_and_when() {
     let world = world().await;
-    let events = world.start();
+    let recorder = world.start();
     pass(Duration::from_secs(90)).await;
-    events.tell(failure(node_image(), "cannot pull web:v1"));
+    recorder.record(failure(node_image(), "cannot pull web:v1"));
     pass(MOMENT).await;
-    let api = Api::<Event>::namespaced(world.server.client(), "default");
+    let api = Api::<v1::Event>::namespaced(world.server.client(), "default");
     let event = api.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0);
     assert_eq!(event.reporting_controller.as_deref(), Some("prewarm-agent"));
     assert_eq!(event.reporting_instance.as_deref(), Some("node-1"));
@@ -151,15 +151,15 @@ async fn an_event_says_who_tells_it_and_when() {
 #[tokio::test(start_paused = true)]
 async fn thousands_of_failures_become_a_few_events() {
     let world = world().await;
-    let events = world.start();
+    let recorder = world.start();
     for round in 0..100 {
         for number in 0..100 {
             let tag = format!("v{}", round * 100 + number);
             for about in [job(), node_image()] {
-                events.tell(failure(about, &format!("cannot pull web:{tag}")));
+                recorder.record(failure(about, &format!("cannot pull web:{tag}")));
             }
         }
-        // Never at the end of a window, where either could come first.
+        // Not exactly at the end of a window, where the order would be open.
         pass(Duration::from_millis(999)).await;
     }
     pass(Duration::from_mins(10)).await;
@@ -173,18 +173,22 @@ async fn thousands_of_failures_become_a_few_events() {
             "cannot pull web:v9999, and 2899 more images",
         ]
     );
-    assert_eq!(world.written("shop").await.len(), 1, "a job hears of a kind of failure once an hour");
+    assert_eq!(
+        world.written("shop").await.len(),
+        1,
+        "a job gets an event for a class of failure once an hour"
+    );
     assert_eq!(world.tally.dropped.load(Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn processes_that_share_an_object_tell_it_once() {
+async fn processes_that_share_an_object_write_one_event() {
     let world = world().await;
     for node in 0..50 {
-        let (events, writer) = world.events(world.server.client(), &format!("node-{node}"));
+        let (recorder, writer) = world.recorder(world.server.client(), &format!("node-{node}"));
         tokio::spawn(writer.run());
-        events.tell(failure(job(), "cannot pull web:v1: not found"));
-        events.tell(failure(node_image(), "cannot pull web:v1: not found"));
+        recorder.record(failure(job(), "cannot pull web:v1: not found"));
+        recorder.record(failure(node_image(), "cannot pull web:v1: not found"));
     }
     pass(MOMENT).await;
     assert_eq!(world.written("shop").await.len(), 1);
@@ -195,12 +199,12 @@ async fn processes_that_share_an_object_tell_it_once() {
 #[tokio::test(start_paused = true)]
 async fn another_reason_on_a_shared_object_is_another_event() {
     let world = world().await;
-    let events = world.start();
+    let recorder = world.start();
     for class in ["NotFound", "Tls"] {
         let reason = Reason::warning("PullImageFailed").of_class(class);
-        events.tell(Happening { reason, ..failure(job(), class) });
+        recorder.record(Event { reason, ..failure(job(), class) });
     }
-    events.tell(Happening { reason: Reason::normal("Paused"), ..failure(job(), "paused") });
+    recorder.record(Event { reason: Reason::normal("Paused"), ..failure(job(), "paused") });
     pass(MOMENT).await;
     assert_eq!(world.written("shop").await.len(), 3);
 }
@@ -208,9 +212,9 @@ async fn another_reason_on_a_shared_object_is_another_event() {
 #[tokio::test(start_paused = true)]
 async fn the_same_failure_again_counts_its_event_up() {
     let world = world().await;
-    let events = world.start();
+    let recorder = world.start();
     for _ in 0..3 {
-        events.tell(failure(node_image(), "cannot pull web:v1"));
+        recorder.record(failure(node_image(), "cannot pull web:v1"));
         pass(Duration::from_secs(2)).await;
     }
     pass(Duration::from_secs(10)).await;
@@ -220,28 +224,28 @@ async fn the_same_failure_again_counts_its_event_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_gone_is_told_anew() {
+async fn an_event_that_was_deleted_is_written_again() {
     let world = world().await;
-    let events = world.start();
-    events.tell(failure(node_image(), "cannot pull web:v1"));
+    let recorder = world.start();
+    recorder.record(failure(node_image(), "cannot pull web:v1"));
     pass(MOMENT).await;
-    let api = Api::<Event>::namespaced(world.server.client(), "default");
+    let api = Api::<v1::Event>::namespaced(world.server.client(), "default");
     let name =
         api.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0).metadata.name.unwrap();
     api.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
-    events.tell(failure(node_image(), "cannot pull web:v1"));
+    recorder.record(failure(node_image(), "cannot pull web:v1"));
     pass(Duration::from_secs(11)).await;
     assert_eq!(world.notes("default").await, ["cannot pull web:v1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_is_away_hears_of_it_when_it_is_back() {
+async fn an_event_waits_until_the_api_server_is_back() {
     let world = world().await;
     let refused = Rates { refused: 1.0, ..Rates::default() };
     let faults = Faults::new(FaultPlan::always(refused).until(Duration::from_secs(25)), 1);
-    let (events, writer) = world.events(faults.client(&world.server), "node-1");
+    let (recorder, writer) = world.recorder(faults.client(&world.server), "node-1");
     tokio::spawn(writer.run());
-    events.tell(failure(job(), "cannot pull web:v1"));
+    recorder.record(failure(job(), "cannot pull web:v1"));
     pass(Duration::from_secs(24)).await;
     assert_eq!(world.notes("shop").await, Vec::<String>::new());
     pass(Duration::from_secs(15)).await;
@@ -252,21 +256,21 @@ async fn an_api_server_that_is_away_hears_of_it_when_it_is_back() {
 async fn a_full_queue_drops_and_counts_instead_of_waiting() {
     let world = world().await;
     // Nobody writes.
-    let (events, _writer) = world.events(world.server.client(), "node-1");
+    let (recorder, _writer) = world.recorder(world.server.client(), "node-1");
     for _ in 0..=MOST_WAITING {
-        events.tell(failure(job(), "cannot pull web:v1"));
+        recorder.record(failure(job(), "cannot pull web:v1"));
     }
     assert_eq!(world.tally.dropped.load(Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopping_process_tells_what_is_left() {
+async fn a_stopping_process_writes_what_is_left() {
     let world = world().await;
-    let (events, writer) = world.events(world.server.client(), "node-1");
+    let (recorder, writer) = world.recorder(world.server.client(), "node-1");
     for tag in ["v1", "v2", "v3"] {
-        events.tell(failure(node_image(), &format!("cannot pull web:{tag}")));
+        recorder.record(failure(node_image(), &format!("cannot pull web:{tag}")));
     }
-    drop(events);
+    drop(recorder);
     writer.run().await;
     assert_eq!(world.notes("default").await, ["cannot pull web:v3, and 2 more images"]);
     assert_eq!(world.tally.written.load(Relaxed), 1);

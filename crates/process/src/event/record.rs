@@ -1,50 +1,45 @@
-//! What can be told: on which object, of what kind, in which words.
+//! An event as the program records it: on which object, for which reason, in which words.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
 /// Something that happened on an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Happening {
-    /// The object.
+pub struct Event {
     pub about: ObjectReference,
-    /// Of what kind it is.
     pub reason: Reason,
     /// A sentence for people.
     pub note: String,
 }
 
-/// Of what kind a happening is. Happenings on one object that differ in this are told apart.
+/// Why an event is recorded. Events on one object are written together only if they agree in all of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason {
-    /// Whether somebody should look.
     pub severity: Severity,
-    /// The event's reason, from `prewarm_api::names::event`.
+    /// The reason on the wire, from `prewarm_api::names::event`.
     pub text: &'static str,
-    /// What tells happenings with the same reason apart, such as the class of a failure. It is not in the event.
+    /// What separates events with the same reason, such as the class of a failure. It is not written.
     pub class: Option<&'static str>,
 }
 
-/// Whether somebody should look: the type of an event.
+/// The type of an event: whether somebody should look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// All is as it should be.
     Normal,
-    /// Something is wrong.
     Warning,
 }
 
 impl Reason {
-    /// A reason that worries nobody.
+    /// The reason of an event that needs no attention.
     pub const fn normal(text: &'static str) -> Self {
         Self { severity: Severity::Normal, text, class: None }
     }
 
-    /// A reason to look.
+    /// The reason of an event that somebody should look at.
     pub const fn warning(text: &'static str) -> Self {
         Self { severity: Severity::Warning, text, class: None }
     }
 
-    /// The same reason, told apart from those of other classes.
+    /// The same reason, kept separate from those of other classes.
     #[must_use]
     pub const fn of_class(self, class: &'static str) -> Self {
         Self { class: Some(class), ..self }
@@ -52,7 +47,7 @@ impl Reason {
 }
 
 impl Severity {
-    /// The event's type, as the API has it.
+    /// The name of the type on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
