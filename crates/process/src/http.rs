@@ -1,6 +1,7 @@
 //! What a process answers over HTTP: `/healthz` and `/readyz` for the kubelet, `/metrics` for Prometheus.
 //!
-//! Whoever can reach the port may ask, so everything is bounded: connections, the time of each, and what is read.
+//! Anybody who can reach the port may ask, so everything is bounded: the connections, how long each may take, and how
+//! much is read.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -22,29 +23,28 @@ mod checks;
 
 pub use checks::Checks;
 
-/// So many connections are served at once. For one more the oldest is ended: a request takes milliseconds, so whoever has been
-/// connected for longest has the least to say, and must not keep the kubelet's probes waiting.
+/// At most this many connections are served at a time. One more ends the oldest: a request takes milliseconds, so the
+/// oldest connection is the most likely to be idle, and it must not keep the kubelet's probes waiting.
 pub const MOST_CONNECTIONS: usize = 32;
-/// After this a request must have arrived.
+/// How long a request may take to arrive.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// After this a connection ends, whatever its state.
+/// How long a connection may last, whatever its state.
 pub const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// No request's line and headers are longer, in bytes. It is the least that hyper can be given.
+/// The longest request line with its headers, in bytes. It is the lowest limit that hyper accepts.
 const MOST_HEADER_BYTES: usize = 8192;
 /// The pause after a connection could not be accepted, which happens when the process has too many files open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes the text of all that was counted, in the form that Prometheus reads (`application/openmetrics-text`).
+/// Renders all metrics in the form that Prometheus reads (`application/openmetrics-text`).
 pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// What is answered.
+/// What the process answers.
 #[derive(Clone)]
 pub struct Answers {
-    /// Whether the process works at all; if not, the kubelet starts it anew.
+    /// Whether the process works at all; if not, the kubelet restarts it.
     pub health: Checks,
-    /// Whether the process is of use at the moment.
+    /// Whether the process can do its work at the moment.
     pub readiness: Checks,
-    /// What it counted.
     pub metrics: Metrics,
 }
 
@@ -58,7 +58,7 @@ async fn serve_within(listener: TcpListener, answers: Answers, header_timeout: D
     let mut connections = Connections::default();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => connections.add(converse(stream, answers.clone(), header_timeout)),
+            Ok((stream, _)) => connections.add(serve_one(stream, answers.clone(), header_timeout)),
             Err(error) => {
                 warn!(%error, "a connection to this process's own port could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -67,11 +67,11 @@ async fn serve_within(listener: TcpListener, answers: Answers, header_timeout: D
     }
 }
 
-/// What is being served; all of it ends with this.
+/// The connections that are being served. Dropping this ends them all.
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<()>,
-    /// The oldest first.
+    /// Oldest first.
     by_age: VecDeque<AbortHandle>,
 }
 
@@ -88,8 +88,8 @@ impl Connections {
     }
 }
 
-/// One request and its answer. Connections are not kept: probes and scrapes come seconds apart.
-async fn converse(stream: TcpStream, answers: Arc<Answers>, header_timeout: Duration) {
+/// Serves one request. Connections are not kept alive: probes and scrapes come seconds apart.
+async fn serve_one(stream: TcpStream, answers: Arc<Answers>, header_timeout: Duration) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = answer(request.method(), request.uri().path(), &answers);
         async move { Ok::<_, Infallible>(response) }
@@ -107,7 +107,7 @@ async fn converse(stream: TcpStream, answers: Arc<Answers>, header_timeout: Dura
     }
 }
 
-/// hyper leaves the body of an answer to HEAD away by itself.
+/// hyper itself leaves out the body of an answer to HEAD.
 fn answer(method: &Method, path: &str, answers: &Answers) -> Response<Full<Bytes>> {
     if !["/healthz", "/readyz", "/metrics"].contains(&path) {
         return text(StatusCode::NOT_FOUND, "there are only /healthz, /readyz and /metrics\n");

@@ -1,7 +1,7 @@
-//! What every long-running process of Prewarm has: a log, answers to probes and scrapes, events that people
-//! read, and watches that go on through outages.
+//! What every long-running process of Prewarm has: a log, answers to probes and scrapes, events that people read, and
+//! watches that go on through outages.
 //!
-//! What is logged, answered and told is each program's own; here is only how, and within which bounds.
+//! Each program decides what it logs, answers and reports. This crate decides how, and within which bounds.
 
 pub mod event;
 pub mod http;

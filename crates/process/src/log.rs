@@ -8,8 +8,8 @@ use tracing::Subscriber;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The client library repeats at every attempt what a watch is refused for. Watches say it themselves, once. Whoever names the
-/// library in a level of their own hears it all the same.
+/// The client library logs at every attempt why a watch is refused. Our watches log it themselves, once. A level that
+/// names the library overrides this.
 const QUIET: &str = "kube_runtime=error";
 
 /// How a log looks.
@@ -22,22 +22,17 @@ pub enum Format {
     Json,
 }
 
-/// A name of a format that does not exist, or a filter that cannot be read.
+/// What is wrong with the settings of a log.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Neither `human` nor `json`.
     #[error("there is no log format {0:?}; choose human or json")]
     Format(String),
-    /// Not what tracing reads.
+    /// Not a filter that tracing can read.
     #[error(
         "cannot read the log level {text:?}; write a level such as info, or one per part such as info,kube=debug"
     )]
-    Level {
-        /// What was given.
-        text: String,
-        /// Why it cannot be read.
-        source: tracing_subscriber::filter::ParseError,
-    },
+    Level { text: String, source: tracing_subscriber::filter::ParseError },
     /// The process has a log already.
     #[error("the log was started twice")]
     Started(#[source] tracing::subscriber::SetGlobalDefaultError),
@@ -114,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_a_line() {
+    fn the_human_format_is_one_line() {
         let text = written(Format::Human, "info");
         assert_eq!(text.lines().count(), 1);
         assert!(
@@ -124,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_read_an_object() {
+    fn the_json_format_is_one_object() {
         let mut object: serde_json::Value = serde_json::from_str(&written(Format::Json, "info")).unwrap();
         assert!(object["timestamp"].take().is_string());
         let wanted = serde_json::json!({
@@ -135,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_for_everything_or_for_a_part() {
+    fn a_level_applies_to_everything_or_to_one_part() {
         assert_eq!(written(Format::Human, "warn"), "");
         assert_eq!(written(Format::Human, "debug").lines().count(), 2);
         assert_eq!(written(Format::Human, "error,prewarm_process::log=debug").lines().count(), 2);
     }
 
     #[test]
-    fn an_error_is_told_with_its_causes_and_each_once() {
+    fn an_error_is_logged_with_each_of_its_causes_once() {
         let Err(error) = subscriber(Format::Human, "prewarm=loud", false, io::sink) else { panic!("read") };
         let wanted = "such as info,kube=debug: error parsing level filter: expected one of \"off\", \"error\", \
                       \"warn\", \"info\", \"debug\", \"trace\", or a number 0-5";
@@ -151,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_answered_with_what_can_be_written() {
+    fn an_error_says_what_can_be_written_instead() {
         let error = "xml".parse::<Format>().unwrap_err();
         assert_eq!(error.to_string(), "there is no log format \"xml\"; choose human or json");
         let Err(error) = subscriber(Format::Human, "prewarm=loud", false, io::sink) else { panic!("read") };

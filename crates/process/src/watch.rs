@@ -1,7 +1,9 @@
-//! Watches that go on through outages: how long each waits before it tries again, and what keeps one from beginning at all.
+//! Watches that go on through outages: how long each waits before it tries again, and what keeps a kind from being
+//! watched at all.
 //!
-//! This takes the place of the client library's own pauses. Those grow to a minute on a watch that is well but silent, since
-//! only an event resets them; and they do not grow at all while a list is refused, since every attempt begins with an event.
+//! This replaces the client library's own pauses. Those grow to a minute on a watch that is healthy but silent, since
+//! only an event resets them; and they do not grow at all while a list is refused, since every attempt begins with an
+//! event.
 
 use std::time::Duration;
 
@@ -11,22 +13,22 @@ use prewarm_plan::backoff::{double, shorten};
 
 /// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);
-/// No pause is longer while there is trouble.
+/// The longest pause after failures that may pass.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// No pause is longer while the kind is not there or may not be read: somebody has to do something first.
+/// The longest pause while the kind is not defined or may not be read: somebody has to change something first.
 const LONGEST_PAUSE_AT_OBSTACLES: Duration = Duration::from_secs(30);
 
 /// What keeps a kind from being watched at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The server does not know the kind, so that there is none of it.
+    /// The server does not know the kind, so there are no objects of it.
     NotDefined,
-    /// The account may not read the kind, so that nobody knows what there is.
+    /// The account may not read the kind, so nobody knows which objects there are.
     Forbidden,
 }
 
 impl Obstacle {
-    /// What an error says. Any other one is trouble that passes.
+    /// The obstacle that an error describes. Any other error is expected to pass.
     pub fn of(error: &Error) -> Option<Self> {
         let (Error::InitialListFailed(error) | Error::WatchStartFailed(error)) = error else { return None };
         match error {
@@ -36,7 +38,7 @@ impl Obstacle {
         }
     }
 
-    /// What whoever reads the log should know and can do.
+    /// What a reader of the log should know and can do.
     pub fn advice(self) -> &'static str {
         match self {
             Self::NotDefined => "there is no such definition; apply the shipped one if the kind is wanted",
@@ -59,11 +61,11 @@ pub fn patiently<K>(
     })
 }
 
-/// Failures since something was last heard.
+/// Failures since the last event.
 #[derive(Default)]
 struct Failures {
     in_a_row: u32,
-    /// No pause before the next attempt is longer.
+    /// The longest pause before the next attempt.
     longest: Duration,
 }
 
@@ -75,7 +77,7 @@ impl Failures {
             Err(_) => LONGEST_PAUSE,
         };
         match event {
-            // The beginning of an attempt, nothing that was heard.
+            // An attempt begins; the server has not answered yet.
             Ok(Event::Init) => {}
             Ok(_) => self.in_a_row = 0,
             Err(_) => self.in_a_row = self.in_a_row.saturating_add(1),
@@ -116,19 +118,19 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_five_seconds_and_a_beginning_does_not_end_that() {
+    fn pauses_grow_to_five_seconds_and_starting_an_attempt_does_not_reset_them() {
         let events = (0..5).flat_map(|_| [Ok(Event::Init), Err(refused(503))]);
         assert_eq!(pauses(events), [0, 800, 0, 1600, 0, 3200, 0, 5000, 0, 5000]);
     }
 
     #[test]
-    fn whatever_is_heard_ends_it() {
+    fn any_event_ends_the_pauses() {
         let events = [Err(refused(503)), Err(refused(503)), Ok(Event::Apply(())), Err(refused(503))];
         assert_eq!(pauses(events), [800, 1600, 0, 800]);
     }
 
     #[test]
-    fn what_nobody_wants_is_asked_for_less_often() {
+    fn a_kind_that_is_not_defined_is_asked_for_less_often() {
         let pauses = pauses((0..9).map(|_| Err(refused(404))));
         assert_eq!(pauses[6..], [30_000, 30_000, 30_000]);
     }

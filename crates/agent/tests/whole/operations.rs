@@ -55,7 +55,7 @@ async fn an_idle_agent_answers_the_probe_of_life_and_one_that_hangs_does_not() {
     node.kill().await;
     assert_eq!(node.health.alive().failing(), []);
     pass(80.0).await;
-    assert_eq!(node.health.alive().failing(), [("loop", "the loop has not turned for 80 s".to_owned())]);
+    assert_eq!(node.health.alive().failing(), [("loop", "the loop has not run for 80 s".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,11 +1,11 @@
-//! Named checks: everything is well while none of them fails (kruise D50).
+//! Named checks: a process is well while none of them fails (kruise D50).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Says nothing if all is well, or else why not.
+/// Succeeds, or says what is wrong.
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
-/// Says what kind of well it is, if there are several.
+/// A word about a process that is well, such as whether it leads.
 type Remark = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Checks by name. Clones share them.
@@ -16,7 +16,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Asks this check from here on, instead of an earlier one of that name. It must answer at once.
+    /// Adds a check, or replaces an earlier one with the same name. It must return at once.
     pub fn register(
         &self,
         name: &'static str,
@@ -25,26 +25,26 @@ impl Checks {
         self.named.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(check));
     }
 
-    /// While all is well, says this about it.
+    /// Adds this remark to the answer while no check fails.
     #[must_use]
     pub fn with_remark(mut self, remark: impl Fn() -> String + Send + Sync + 'static) -> Self {
         self.remark = Some(Arc::new(remark));
         self
     }
 
-    /// What is said while all is well, if anything.
+    /// The remark for an answer while no check fails, if there is one.
     pub fn remark(&self) -> Option<String> {
         self.remark.as_ref().map(|remark| remark())
     }
 
-    /// Asks the check of that name no more.
+    /// Removes the check with that name, if there is one.
     pub fn unregister(&self, name: &str) {
         self.named.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
-    /// The checks that fail, in the order of their names, each with its reason.
+    /// The failing checks with their reasons, sorted by name.
     pub fn failing(&self) -> Vec<(&'static str, String)> {
-        // Asked outside the lock, so that a check may register another.
+        // The lock is released first, so that a check may register another.
         let named = self.named.read().unwrap_or_else(PoisonError::into_inner).clone();
         named.into_iter().filter_map(|(name, check)| check().err().map(|reason| (name, reason))).collect()
     }
@@ -59,12 +59,12 @@ mod tests {
     }
 
     #[test]
-    fn without_checks_all_is_well() {
+    fn without_checks_nothing_fails() {
         assert_eq!(Checks::default().failing(), []);
     }
 
     #[test]
-    fn the_failing_ones_of_several_are_named() {
+    fn failing_checks_are_named_and_others_are_not() {
         let checks = Checks::default();
         checks.register("watch", fails("not synced"));
         checks.register("loop", || Ok(()));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_is_replaced_by_its_name_and_can_be_taken_away() {
+    fn a_check_is_replaced_by_name_and_can_be_removed() {
         let checks = Checks::default();
         checks.register("watch", fails("not synced"));
         checks.clone().register("watch", fails("lost"));

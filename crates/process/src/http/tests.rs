@@ -39,7 +39,7 @@ async fn exchange(server: &Server, request: &str) -> String {
     answer
 }
 
-/// Status code, and body.
+/// The status code and the body.
 async fn ask(server: &Server, method: &str, path: &str) -> (u16, String) {
     let answer = exchange(server, &format!("{method} {path} HTTP/1.1\r\nhost: process\r\n\r\n")).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -54,13 +54,13 @@ async fn a_process_without_failing_checks_is_ok() {
 }
 
 #[tokio::test]
-async fn what_there_is_to_say_about_a_good_state_is_said() {
+async fn a_remark_is_added_to_a_good_answer() {
     let server = server().await;
     assert_eq!(ask(&server, "GET", "/readyz").await, (200, "ok: standing by".to_owned()));
 }
 
 #[tokio::test]
-async fn a_failing_check_is_named_with_its_reason_where_it_was_registered() {
+async fn a_failing_check_is_named_with_its_reason_only_where_it_was_registered() {
     let server = server().await;
     server.answers.readiness.register("runtime", || Err("containerd does not answer".to_owned()));
     server.answers.readiness.register("watch", || Err("not synced".to_owned()));
@@ -73,7 +73,7 @@ async fn a_failing_check_is_named_with_its_reason_where_it_was_registered() {
 }
 
 #[tokio::test]
-async fn metrics_are_told_as_prometheus_reads_them() {
+async fn metrics_have_the_format_that_prometheus_reads() {
     let server = server().await;
     let answer = exchange(&server, "GET /metrics?x=1 HTTP/1.1\r\nhost: process\r\n\r\n").await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -111,7 +111,7 @@ async fn endless_headers_and_nonsense_end_the_connection() {
     let server = server().await;
     let endless = format!("GET /healthz HTTP/1.1\r\nx: {}", "a".repeat(2 * MOST_HEADER_BYTES));
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    // The server may hang up before it was sent everything.
+    // The server may hang up before everything is sent.
     drop(stream.write_all(endless.as_bytes()).await);
     let mut answer = Vec::new();
     drop(stream.read_to_end(&mut answer).await);
@@ -121,15 +121,15 @@ async fn endless_headers_and_nonsense_end_the_connection() {
 }
 
 #[tokio::test]
-async fn silent_connections_keep_nobody_waiting() {
-    // Nothing of this test would end if it had to wait for them.
+async fn silent_connections_do_not_keep_others_waiting() {
+    // The test would not end if anything waited for silent connections.
     let server = server_within(Duration::from_hours(1)).await;
     let mut silent = Vec::new();
     for _ in 0..3 * MOST_CONNECTIONS {
         silent.push(TcpStream::connect(server.address).await.unwrap());
         assert_eq!(ask(&server, "GET", "/healthz").await, (200, "ok".to_owned()));
     }
-    // The oldest are ended, and the newest are not.
+    // The oldest are closed, and the newest are not.
     assert_eq!(silent[0].read(&mut [0]).await.unwrap(), 0);
     let newest = silent.last_mut().unwrap();
     newest.write_all(b"GET /healthz HTTP/1.1\r\nhost: process\r\n\r\n").await.unwrap();
@@ -139,7 +139,7 @@ async fn silent_connections_keep_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_ends() {
+async fn a_silent_connection_is_closed() {
     let server = server_within(Duration::from_millis(100)).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     let mut answer = Vec::new();
