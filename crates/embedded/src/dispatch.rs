@@ -87,7 +87,7 @@ pub(crate) fn refuse(refusal: &Refusal) -> Response<Body> {
 
 fn route(server: &Server, request: &Whole) -> Result<Answer, Refusal> {
     let path = request.uri().path();
-    if let Some(answer) = crate::people::answer(server, request) {
+    if let Some(answer) = crate::kubectl::answer(server, request) {
         return answer;
     }
     let target = Target::parse(path).ok_or_else(Refusal::no_such_path)?;

@@ -3,8 +3,8 @@
 //! [`Server`] is a `tower` service: [`Server::client`] plugs it into a `kube::Client` with no socket in between. It is
 //! only worth having if our clients cannot tell it from the real one, so one contract suite runs on both.
 //!
-//! The path of a request: `server` reads the body, `dispatch` finds the verb, `read` or `write` do the work under one
-//! lock, `store` holds objects as text and tells watchers. `people` answers what kubectl asks besides objects.
+//! The path of a request: `server` reads the body, `dispatch` finds the verb, `read` or `write` does the work under one
+//! lock, `store` holds objects as text and notifies watchers. `kubectl` answers what kubectl asks besides objects.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -14,8 +14,8 @@
 mod body;
 mod dispatch;
 pub mod faults;
+mod kubectl;
 mod options;
-mod people;
 mod read;
 mod refusal;
 mod request;

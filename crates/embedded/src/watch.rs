@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::people::EventView;
+use crate::kubectl::EventView;
 use crate::refusal::Refusal;
 use crate::resource::Resource;
 use crate::selector::Selector;

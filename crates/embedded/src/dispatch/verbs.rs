@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::decode::Decoded;
 use super::{Answer, identity, options, patch, protobuf, yaml};
-use crate::people::View;
+use crate::kubectl::View;
 use crate::read;
 use crate::refusal::Refusal;
 use crate::request::{Query, Target};

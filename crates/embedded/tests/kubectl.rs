@@ -1,4 +1,4 @@
-//! What tools for people ask: which kinds there are, what they mean, and tables.
+//! What kubectl asks besides objects: which kinds there are, what their fields mean, and tables.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 

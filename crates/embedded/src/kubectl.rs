@@ -1,5 +1,5 @@
-//! What people and their tools ask besides objects: which kinds there are, what their fields mean, and objects in
-//! forms that fit a terminal.
+//! What kubectl asks besides objects: which kinds there are, what their fields mean, and objects in forms that fit a
+//! terminal.
 
 mod age;
 mod built_in;
