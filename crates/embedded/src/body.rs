@@ -12,10 +12,10 @@ use tower::BoxError;
 
 use crate::watch::WatchStream;
 
-/// A body, whoever made it: requests and answers that pass the fault layer or a socket.
+/// A body of any origin, as requests and answers have on their way through the fault layer or a socket.
 pub type PassedBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Forgets who made a body.
+/// Erases the type of a body.
 pub(crate) fn pass<B>(body: B) -> PassedBody
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -27,7 +27,7 @@ where
 /// The body of an answer.
 #[derive(Debug)]
 pub enum Body {
-    /// A text; none once it was read.
+    /// A text, or none once it has been read.
     Whole(Option<Bytes>),
     /// The events of a watch.
     Watch(Box<WatchStream>),

@@ -1,4 +1,4 @@
-//! From a request to the verb it means, and from what the verb gives to an answer.
+//! Finds the verb of a request, and turns the verb's result into an answer.
 
 mod decode;
 mod identity;
@@ -19,7 +19,7 @@ use crate::server::{Server, Whole};
 use crate::watch::WatchStream;
 use crate::write::{Manner, Writer};
 
-/// What a verb gives, before it becomes an HTTP answer.
+/// The result of a verb, before it becomes an HTTP answer.
 pub(crate) struct Answer {
     code: StatusCode,
     content_type: &'static str,
@@ -28,8 +28,8 @@ pub(crate) struct Answer {
     is_dry_run: bool,
 }
 
-/// Marks answers to requests that stored nothing because they asked for that. A deletion says so in its body, where
-/// nobody between client and server looks.
+/// Marks the answers to dry runs, which store nothing. A deletion has the option in its body, which nothing between
+/// client and server reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DryRun;
 
@@ -39,7 +39,7 @@ impl Answer {
         Self { code, content_type: "application/json", body, warnings, is_dry_run: false }
     }
 
-    /// The same answer, called something else than JSON.
+    /// The same answer with another content type than JSON.
     pub(crate) fn of_type(self, content_type: &'static str) -> Self {
         Self { content_type, ..self }
     }
@@ -53,14 +53,13 @@ impl Answer {
     }
 }
 
-/// Answers a request.
 pub(crate) fn answer(server: &Server, request: &Whole) -> Response<Body> {
     match route(server, request) {
         Ok(answer) => {
             let mut response =
                 Response::builder().status(answer.code).header("content-type", answer.content_type);
             for warning in &answer.warnings {
-                // The code 299 and an empty agent are what kubectl looks for.
+                // kubectl looks for the code 299 and an empty agent.
                 let text = format!("299 - {:?}", warning.replace(|c: char| !(' '..='~').contains(&c), "?"));
                 response = response.header("warning", text);
             }
@@ -73,7 +72,7 @@ pub(crate) fn answer(server: &Server, request: &Whole) -> Response<Body> {
     }
 }
 
-/// The answer that says no.
+/// The answer to a request that is refused.
 pub(crate) fn refuse(refusal: &Refusal) -> Response<Body> {
     let text = refusal.to_status().to_string();
     let mut response = Response::new(Body::from(Bytes::from(text)));
@@ -103,7 +102,7 @@ fn route(server: &Server, request: &Whole) -> Result<Answer, Refusal> {
     }
 }
 
-/// Stores an object on the server's own account.
+/// Stores an object without a request.
 pub(crate) fn install(server: &Server, object: &Value) -> Result<(), Refusal> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));

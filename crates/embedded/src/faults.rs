@@ -30,7 +30,7 @@ use tower::retry::RetryLayer;
 
 use crate::server::Server;
 use asked::Asked;
-use fate::{Fate, Turns};
+use fate::{Fate, Ordinals};
 use journal::Journal;
 
 pub use crate::body::PassedBody;
@@ -40,7 +40,7 @@ pub use layer::Faulty;
 pub use plan::{Chance, FaultPlan, Filter, Rates, Rule};
 pub use script::{Action, Cut, ScriptedFault};
 
-/// The faults of one client. Clones are the same: they share the journal and the count of requests.
+/// The faults of one client. Clones share the journal and the count of requests.
 #[derive(Clone, Debug)]
 pub struct Faults {
     shared: Arc<Shared>,
@@ -56,22 +56,22 @@ struct Shared {
     writes: tokio::sync::watch::Sender<u64>,
 }
 
-/// What changes while requests pass.
+/// What changes while requests pass through.
 #[derive(Debug)]
 struct Progress {
     script: Vec<ScriptedFault>,
-    turns: Turns,
+    ordinals: Ordinals,
     journal: Journal,
     is_stopped: bool,
     halt_after_writes: Option<u64>,
 }
 
 impl Faults {
-    /// Faults by chance, the same for the same seed.
+    /// Random faults, the same for the same seed.
     pub fn new(plan: FaultPlan, seed: u64) -> Self {
         let progress = Progress {
             script: Vec::new(),
-            turns: Turns::default(),
+            ordinals: Ordinals::default(),
             journal: Journal::default(),
             is_stopped: false,
             halt_after_writes: None,
@@ -87,7 +87,7 @@ impl Faults {
         Self { shared: Arc::new(shared) }
     }
 
-    /// No faults at all: requests are only counted and written down.
+    /// No faults at all: requests are only counted and recorded in the journal.
     pub fn none() -> Self {
         Self::new(FaultPlan::default(), 0)
     }
@@ -97,19 +97,19 @@ impl Faults {
         Self::none().with_script(script)
     }
 
-    /// Adds faults at chosen requests; they win over chance.
+    /// Adds faults at chosen requests. They take precedence over random ones.
     #[must_use]
     pub fn with_script(self, script: Vec<ScriptedFault>) -> Self {
         self.progress().script.extend(script);
         self
     }
 
-    /// Adds faults at chosen requests from now on.
+    /// Adds a fault at a chosen request, counted from this call on.
     pub fn add(&self, fault: ScriptedFault) {
         self.progress().script.push(fault);
     }
 
-    /// Drops all faults at chosen requests.
+    /// Removes all faults at chosen requests.
     pub fn clear_script(&self) {
         self.progress().script.clear();
     }
@@ -119,22 +119,23 @@ impl Faults {
         kube::Client::new(self.layer(server.clone()), "default")
     }
 
-    /// A client that also retries as `kube::Client::try_from(config)` does: after 429, 503 and 504, and as late as
-    /// `Retry-After` says. Its backoff without `Retry-After` has real randomness, so its journal may differ from run
-    /// to run.
+    /// A client that also retries as `kube::Client::try_from(config)` does: after 429, 503 and 504, and no earlier than
+    /// `Retry-After` says. Without `Retry-After`, its backoff is truly random, so its journal may differ from run to
+    /// run.
     pub fn retrying_client(&self, server: &Server) -> kube::Client {
         let retry = RetryLayer::new(RetryPolicy::server_retry());
         kube::Client::new(retry.layer(self.layer(server.clone())), "default")
     }
 
-    /// Ends all faults for good. Running watches go on without them.
+    /// Ends all faults for good. Open watches go on without them.
     pub fn stop(&self) {
         self.progress().is_stopped = true;
     }
 
-    /// Stops everything once that many writes were carried out, as if the client's process had died right after the
+    /// Halts everything once that many writes were carried out, as if the client's process had died right after the
     /// last of them: neither its answer nor that of any other request arrives, nothing more reaches the server, and
-    /// watches fall silent. Nothing fails; the test waits for [`Faults::halted`], drops the client and starts another.
+    /// watches fall silent. No request fails; the test waits for [`Faults::halted`], drops the client and starts
+    /// another.
     pub fn halt_after_writes(&self, writes: u64) {
         let mut progress = self.progress();
         progress.halt_after_writes = Some(writes);
@@ -149,34 +150,34 @@ impl Faults {
         let _ = self.shared.halted.subscribe().wait_for(|halted| *halted).await;
     }
 
-    /// Whether everything has stopped.
+    /// Whether everything is halted.
     pub fn is_halted(&self) -> bool {
         *self.shared.halted.borrow()
     }
 
-    /// How many writes the server has carried out. Refused ones do not count, nor do dry runs.
+    /// How many writes the server has carried out. Refused writes and dry runs do not count.
     pub fn writes(&self) -> u64 {
         *self.shared.writes.borrow()
     }
 
-    /// Waits until the server has carried out that many.
+    /// Waits until the server has carried out that many writes.
     pub async fn wrote(&self, writes: u64) {
         // The sender lives as long as `self`, so waiting cannot fail.
         let _ = self.shared.writes.subscribe().wait_for(|count| *count >= writes).await;
     }
 
-    /// What was asked and what became of it, oldest first. Only the latest are kept.
+    /// What was requested and what became of it, oldest first. Only the latest entries are kept.
     pub fn journal(&self) -> Vec<Entry> {
         self.progress().journal.entries()
     }
 
-    /// How often each kind of thing has happened since the start, by its [`Happened::label`].
+    /// How often each kind of entry has occurred since the start, by its [`Happened::label`].
     pub fn tally(&self) -> std::collections::BTreeMap<&'static str, u64> {
         self.progress().journal.tally()
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        // Whoever panicked here left numbers that are still good enough to read.
+        // After a panic here, the numbers are still good enough to read.
         self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,21 +185,21 @@ impl Faults {
         self.shared.start.elapsed()
     }
 
-    /// Whether faults happen by chance at present.
+    /// Whether random faults occur at the moment.
     fn is_active(&self) -> bool {
         self.shared.plan.is_active(self.elapsed()) && !self.progress().is_stopped
     }
 
-    /// Numbers a request and settles what becomes of it.
+    /// Numbers a request and decides its fate.
     fn settle(&self, asked: &Asked) -> (u64, Fate) {
         let is_active = self.is_active();
         let mut progress = self.progress();
         let number = progress.journal.number();
-        let turn = progress.turns.next(asked);
+        let ordinal = progress.ordinals.next(asked);
         let mut fate = if is_active {
-            Fate::by_chance(&self.shared.plan, self.shared.seed, asked, turn)
+            Fate::by_chance(&self.shared.plan, self.shared.seed, asked, ordinal)
         } else {
-            Fate::good(self.shared.seed, asked, turn)
+            Fate::good(self.shared.seed, asked, ordinal)
         };
         for fault in &mut progress.script {
             if let Some(action) = fault.meets(asked) {
@@ -219,7 +220,7 @@ impl Faults {
         });
     }
 
-    /// Counts a write, and stops everything if it was the last one.
+    /// Counts a write, and halts everything if it was the last one.
     fn count_write(&self) {
         let progress = self.progress();
         self.shared.writes.send_modify(|writes| *writes += 1);

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-/// What a server takes and keeps. The defaults are those of a real server with etcd.
+/// What a server accepts and keeps. The defaults are those of a real server with etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of a request's body.
+    /// The largest body of a request, in bytes.
     pub max_body_bytes: usize,
-    /// Bytes of a stored object, as JSON.
+    /// The largest stored object as JSON, in bytes.
     pub max_object_bytes: usize,
-    /// Events that wait for one slow watcher; with more it is cut off.
+    /// How many events wait for a slow watcher before it is cut off.
     pub watch_buffer: usize,
-    /// How often a watch that asked for it hears how far the server is.
+    /// How often a watch that asked for bookmarks gets one.
     pub bookmark_interval: Duration,
-    /// Changes that each resource remembers, for watches that resume and lists that go on.
+    /// How many changes each resource remembers, for watches that resume and lists that continue.
     pub history_changes: usize,
-    /// Bytes of the objects in those changes.
+    /// How many bytes the objects in those changes may have.
     pub history_bytes: usize,
-    /// Seed of the names and UIDs that the server makes up.
+    /// The seed of the names and UIDs that the server generates.
     pub seed: u64,
 }
 

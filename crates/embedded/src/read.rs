@@ -1,4 +1,4 @@
-//! Everything that only looks: get, list and the beginning of a watch.
+//! Everything that only reads: get, list and the start of a watch.
 
 mod check;
 mod token;
@@ -21,7 +21,6 @@ use token::Token;
 /// A page of a list.
 #[derive(Debug)]
 pub struct Page {
-    /// The objects on it.
     pub objects: Vec<Arc<Stored>>,
     /// The revision that the list shows.
     pub revision: u64,
@@ -31,14 +30,13 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-/// Reads one object. A version only says how recent it must be, and the server always knows the most recent state.
+/// Reads one object. A version only sets how recent it must be, and the server always knows the most recent state.
 pub fn get(state: &State, resource: &Resource, key: &Key, query: &Query) -> Result<Arc<Stored>, Refusal> {
     let asked = parse_version(query).map_err(Refusal::unexpected)?;
     check_reached(state, asked)?;
     state.object(resource, key)
 }
 
-/// Lists objects.
 pub fn list(state: &State, resource: &Resource, target: &Target, query: &Query) -> Result<Page, Refusal> {
     let selector = Selector::parse(query, resource, &target.version)?;
     check::list(query)?;
@@ -52,21 +50,21 @@ pub fn list(state: &State, resource: &Resource, target: &Target, query: &Query) 
     };
     let mut rest = view.objects(namespace, position.after.as_ref());
     let mut meant = rest.by_ref().filter(|object| selector.matches(object)).cloned();
-    // A list from version 0 is whole: a real server gives it from its cache, which has no pages.
+    // A list from version 0 is complete: a real server answers it from its cache, which has no pages.
     let limit = if query.limit == 0 || query.resource_version.as_deref() == Some("0") {
         usize::MAX
     } else {
         query.limit
     };
     let mut objects: Vec<Arc<Stored>> = meant.by_ref().take(limit).collect();
-    // One more is looked for, because a page that ends at the last object is the last page.
+    // The page looks one object ahead, because a page that ends at the last object is the last page.
     let (remaining, has_more) = if objects.len() < limit {
         (None, false)
     } else if selector.is_everything() {
         let count = rest.count();
         (Some(count).filter(|count| *count > 0), count > 0)
     } else {
-        // With a selector a real server does not count what it has not looked at.
+        // With a selector, a real server does not count the objects that it has not looked at.
         (None, meant.next().is_some())
     };
     objects.shrink_to_fit();
@@ -77,7 +75,7 @@ pub fn list(state: &State, resource: &Resource, target: &Target, query: &Query) 
     Ok(Page { objects, revision: position.revision, continue_token, remaining })
 }
 
-/// Where in time and in the list a request starts.
+/// The revision and the key at which a list starts.
 struct Position<'a> {
     revision: u64,
     after: Option<Key>,
@@ -126,13 +124,13 @@ impl<'a> Position<'a> {
     }
 }
 
-/// Nobody can see what lies in the future.
+/// Refuses a revision that the server has not reached.
 fn check_reached(state: &State, asked: u64) -> Result<(), Refusal> {
     let present = state.revision();
     if asked > present { Err(Refusal::version_too_large(asked, present)) } else { Ok(()) }
 }
 
-/// Prepares a watch. Refusals that a real server sends as an event of a watch come as the inner result.
+/// Prepares a watch. The inner result is a refusal that a real server sends as an event of the watch.
 pub fn watch(
     state: &mut State,
     resource: &Arc<Resource>,
@@ -147,7 +145,7 @@ pub fn watch(
     if streams_list && let Err(refusal) = check_reached(state, asked) {
         return Ok(Err(refusal));
     }
-    // Without a version, a watch starts with everything there is.
+    // Without a version, a watch starts with all objects.
     let starts_with_all = streams_list || (asked == 0 && query.send_initial_events.is_none());
     let namespace = target.namespace.clone().filter(|_| resource.namespaced);
     let interest = interest(&selector, namespace, resource);
@@ -205,7 +203,7 @@ fn objects_of(
     Ok(objects.filter(|object| selector.matches(object)).cloned().collect())
 }
 
-/// A page as JSON, from the texts of its objects.
+/// A page as JSON, assembled from the texts of its objects.
 pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
     let api_version = resource.api_version(version);
     let metadata = list_metadata(page, resource.is_custom);
@@ -223,7 +221,7 @@ pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
         if resource.is_custom {
             object.write(&api_version, &resource.kind, &mut text);
         } else {
-            // The items of built-in kinds leave their kind to the list.
+            // In lists of built-in kinds, the items have no kind of their own.
             text.put_u8(b'{');
             text.put_slice(&object.body);
         }
@@ -232,7 +230,7 @@ pub fn list_text(page: &Page, resource: &Resource, version: &str) -> Bytes {
     text.freeze()
 }
 
-/// What a list says about itself. The lists of custom kinds always have a token, be it an empty one.
+/// The metadata of a list. The lists of custom kinds always have a token, even an empty one.
 pub fn list_metadata(page: &Page, has_token: bool) -> Value {
     let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
     if has_token || !page.continue_token.is_empty() {

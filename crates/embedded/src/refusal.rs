@@ -1,4 +1,4 @@
-//! Every "no" of the server: the Status object with the code, reason and words that a real server uses.
+//! Every refusal of the server: the Status object with the code, reason and words of a real server.
 
 use serde_json::{Value, json};
 
@@ -7,26 +7,24 @@ use crate::resource::Resource;
 /// Why a request was not carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// HTTP status code.
     pub code: u16,
     /// The machine-readable reason.
     pub reason: &'static str,
-    /// The words for a person.
+    /// The sentence for people.
     pub message: String,
     /// What the refusal is about.
     pub details: Value,
-    /// Where a list may go on nevertheless, or empty.
+    /// The token with which a list may go on nevertheless, or empty.
     pub continue_token: String,
 }
 
-/// One field that is wrong.
+/// One wrong field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// In which way, such as `FieldValueInvalid`.
+    /// The kind of mistake, such as `FieldValueInvalid`.
     pub reason: String,
     /// The sentence, without the path.
     pub message: String,
-    /// The path.
     pub field: String,
 }
 
@@ -47,7 +45,7 @@ impl Refusal {
         self
     }
 
-    /// 400: the request itself makes no sense.
+    /// 400: the request itself is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
@@ -57,18 +55,18 @@ impl Refusal {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// 403: not now, or never.
+    /// 403: not allowed at the moment, or never.
     pub fn forbidden(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
         let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
         Self::new(403, "Forbidden", message).about(resource, name)
     }
 
-    /// 403 in the words of somebody else.
+    /// 403 with a message of the caller's own.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::new(403, "Forbidden", message)
     }
 
-    /// 409 in the words of somebody else.
+    /// 409 with a message of the caller's own.
     pub fn collision(message: impl Into<String>) -> Self {
         Self::new(409, "Conflict", message)
     }
@@ -94,7 +92,7 @@ impl Refusal {
         refusal
     }
 
-    /// 408: the rest of the request did not come in time.
+    /// 408: the rest of the request did not arrive in time.
     pub fn too_slow(limit: std::time::Duration) -> Self {
         let seconds = limit.as_secs_f64();
         Self::new(408, "Timeout", format!("the body of the request took longer than {seconds} s"))
@@ -106,7 +104,7 @@ impl Refusal {
             .about(resource, name)
     }
 
-    /// 409: every name that was made up is taken.
+    /// 409: every generated name is taken.
     pub fn no_unique_name(resource: &Resource, name: &str) -> Self {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -117,13 +115,13 @@ impl Refusal {
         refusal
     }
 
-    /// 409: somebody else was faster.
+    /// 409: somebody else has changed the object.
     pub fn conflict(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
-    /// 409: the object to be deleted is not the one that was meant.
+    /// 409: the object to delete is not the one that the client means.
     pub fn other_object(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
@@ -137,7 +135,7 @@ impl Refusal {
         Self::new(410, "Expired", message)
     }
 
-    /// The same refusal, with a way to go on.
+    /// The same refusal with a token to continue.
     #[must_use]
     pub fn with_continue(mut self, token: String) -> Self {
         self.continue_token = token;
@@ -149,17 +147,17 @@ impl Refusal {
         Self::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// 415: a kind of body or patch that is not spoken here.
+    /// 415: an unsupported form of body or patch.
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// 406: no answer in the asked-for form.
+    /// 406: no supported form that the client accepts.
     pub fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(406, "NotAcceptable", message)
     }
 
-    /// 422: the object breaks rules, at these places.
+    /// 422: the object breaks rules.
     pub fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
         let list = sentence(causes);
         let qualified = resource.qualified_kind();
@@ -169,7 +167,7 @@ impl Refusal {
         refusal.without_blanks()
     }
 
-    /// 422: an option of the request has a value that it cannot have.
+    /// 422: an option of the request has an unsupported value.
     pub fn invalid_option(options: &str, field: &str, value: &str, supported: &[&str]) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         let message = format!("Unsupported value: {value:?}: supported values: {}", supported.join(", "));
@@ -180,7 +178,7 @@ impl Refusal {
         refusal
     }
 
-    /// 422: options of a request that do not go together.
+    /// 422: options of a request contradict each other.
     pub fn invalid_options(kind: &str, causes: &[Cause]) -> Self {
         let mut refusal = Self::new(422, "Invalid", String::new());
         refusal.message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", sentence(causes));
@@ -188,7 +186,7 @@ impl Refusal {
         refusal
     }
 
-    /// 422: a strict patch with fields that the kind does not have.
+    /// 422: a strict patch has fields that the kind does not have.
     pub fn invalid_patch(patch: &str, error: &str) -> Self {
         let message = format!("Invalid value: {patch:?}: {error}");
         let mut refusal = Self::new(422, "Invalid", format!(" \"\" is invalid: patch: {message}"));
@@ -197,7 +195,7 @@ impl Refusal {
         refusal
     }
 
-    /// 422: a patch that does not fit the object. A real server does not say why.
+    /// 422: the patch does not fit the object. A real server does not say why.
     pub fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
         let mut refusal = Self::new(422, "Invalid", message);
@@ -205,24 +203,24 @@ impl Refusal {
         refusal
     }
 
-    /// 429: come back later.
+    /// 429: the client should try again later.
     pub fn too_many_requests(seconds: u64) -> Self {
         let mut refusal = Self::new(429, "TooManyRequests", "too many requests, please try again later");
         refusal.details = json!({ "retryAfterSeconds": seconds });
         refusal
     }
 
-    /// 500: our own fault.
+    /// 500: an error of the server itself.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
     }
 
-    /// 500 without a reason, as a real server answers what its handlers did not expect.
+    /// 500 without a reason, as a real server answers errors that its handlers did not expect.
     pub fn unexpected(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// 504: the asked-for version lies in the future.
+    /// 504: the requested version lies in the future.
     pub fn version_too_large(asked: u64, present: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {present}");
         let mut refusal = Self::new(504, "Timeout", message);

@@ -1,60 +1,48 @@
-//! What a request asks for, read from its path and query. Reads only; nothing is judged against the store here.
+//! What a request asks for, read from its path and query. Nothing is compared with the store here.
 
 use http::Method;
 
 use crate::refusal::Refusal;
 
-/// The place that a path names.
+/// What a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// API group; empty for the core.
+    /// The API group; empty for the core.
     pub group: String,
-    /// Version.
     pub version: String,
-    /// Resource, in the plural.
+    /// The resource, in the plural.
     pub plural: String,
-    /// Namespace, if the path names one.
+    /// The namespace, if the path names one.
     pub namespace: Option<String>,
-    /// Object, if the path names one.
+    /// The object, if the path names one.
     pub name: Option<String>,
-    /// Part of the object, such as `status`.
+    /// The subresource, such as `status`.
     pub subresource: Option<String>,
 }
 
-/// What the query of a request says.
+/// The query of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// `labelSelector`.
     pub label_selector: String,
-    /// `fieldSelector`.
     pub field_selector: String,
-    /// `limit`; 0 means no limit.
+    /// 0 means no limit.
     pub limit: usize,
-    /// `continue`.
     pub continue_token: String,
-    /// `resourceVersion`, if given.
     pub resource_version: Option<String>,
-    /// `resourceVersionMatch`, if given.
     pub resource_version_match: Option<String>,
-    /// `watch`.
     pub watch: bool,
-    /// `allowWatchBookmarks`.
     pub allow_watch_bookmarks: bool,
-    /// `sendInitialEvents`, if given.
     pub send_initial_events: Option<bool>,
-    /// `timeoutSeconds`, if given.
     pub timeout_seconds: Option<u64>,
-    /// `dryRun`: nothing is stored.
+    /// Whether nothing is stored (`dryRun`).
     pub dry_run: bool,
-    /// `fieldValidation`: what happens with unknown fields.
+    /// What happens to unknown fields.
     pub field_validation: FieldValidation,
-    /// `propagationPolicy`, if given.
     pub propagation_policy: Option<String>,
-    /// `gracePeriodSeconds`, if given.
     pub grace_period_seconds: Option<i64>,
 }
 
-/// What happens with fields that a kind does not have.
+/// What happens to fields that a kind does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     /// They are dropped silently.
@@ -77,7 +65,7 @@ impl Target {
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
         };
-        // A namespace is a resource of the core, and a part of the path of all that it holds.
+        // A namespace is both a resource of the core and a part of the path of everything in it.
         let (namespace, rest) = match rest {
             ["namespaces", namespace, plural, rest @ ..]
                 if !(group.is_empty() && rest.is_empty() && matches!(*plural, "status" | "finalize")) =>
@@ -107,7 +95,7 @@ impl Target {
 }
 
 impl Query {
-    /// Reads the query of a request; words that mean nothing to the server are passed over.
+    /// Reads the query of a request. Unknown parameters are ignored.
     pub fn parse(method: &Method, query: &str) -> Result<Self, Refusal> {
         let mut parsed = Self::default();
         let options = options_of(method);
@@ -117,7 +105,7 @@ impl Query {
                 "labelSelector" => parsed.label_selector = value,
                 "fieldSelector" => parsed.field_selector = value,
                 "limit" => {
-                    // A negative limit is none.
+                    // A negative limit means no limit.
                     parsed.limit = number(&value)?.unwrap_or(0).try_into().unwrap_or(0);
                 }
                 "continue" => parsed.continue_token = value,
@@ -160,7 +148,7 @@ impl FieldValidation {
     }
 }
 
-/// How Kubernetes calls the options of a request.
+/// What Kubernetes calls the options of a request.
 fn options_of(method: &Method) -> &'static str {
     match *method {
         Method::POST => "CreateOptions",
@@ -180,7 +168,7 @@ fn dry_run(options: &str, value: &str) -> Result<bool, Refusal> {
 }
 
 fn is_true(value: &str) -> bool {
-    // An empty value counts as given, as in `?watch`, and so does whatever is not a clear no.
+    // An empty value counts as given, as in `?watch`, and so does everything except a clear no.
     !(value == "0" || value.eq_ignore_ascii_case("false"))
 }
 
@@ -217,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_names_a_place() {
+    fn a_path_is_split_into_its_parts() {
         let table = [
             ("/api/v1/pods", Some("core v1 pods - - -")),
             ("/api/v1/namespaces/a/pods/b", Some("core v1 pods a b -")),

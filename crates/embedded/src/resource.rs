@@ -1,4 +1,4 @@
-//! The kinds a server has: a table of the built-in ones, and whatever definitions add.
+//! The kinds of a server: a table of the built-in ones, and those that definitions add.
 
 mod built_in;
 mod by_resource;
@@ -19,78 +19,72 @@ pub use defined::{from_definition, version_priority};
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "Kubernetes has these as independent properties")]
 pub struct Resource {
-    /// API group; empty for the core.
+    /// The API group; empty for the core.
     pub group: String,
-    /// Kind of its objects.
     pub kind: String,
-    /// Name in paths.
+    /// The name in paths.
     pub plural: String,
-    /// Name of one, for people.
+    /// The name of a single object, for people.
     pub singular: String,
-    /// Short names for kubectl.
     pub short_names: Vec<String>,
     /// Groups of kinds for kubectl, such as `all`.
     pub categories: Vec<String>,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// Whether the status is written apart from the rest.
+    /// Whether the status is written separately.
     pub has_status: bool,
-    /// Whether a change of the spec counts a generation up.
+    /// Whether a change of the spec increments the generation.
     pub has_generation: bool,
     /// Fields that the field selectors of any version may name, besides the name and namespace.
     pub selectable: Vec<Selectable>,
-    /// The schema of the version that objects are stored in; built-in kinds have none.
+    /// The schema of the version in which objects are stored. Built-in kinds have none.
     pub stored: Option<Arc<Schema>>,
     /// The served versions, most preferred first.
     pub versions: Vec<Version>,
-    /// What a schema cannot say, for our own kinds.
+    /// The rules of our own kinds that a schema cannot express.
     pub rules: Vec<Rule>,
-    /// Whether it came from a definition.
+    /// Whether it comes from a definition.
     pub is_custom: bool,
 }
 
 /// A field that a field selector may name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selectable {
-    /// Its name in selectors.
+    /// The name in selectors.
     pub name: String,
-    /// Where it stands in objects, without a leading dot.
+    /// The path in objects, without a leading dot.
     pub path: String,
-    /// What it is in objects that do not have it.
+    /// The value for objects that do not have the field.
     pub absent: &'static str,
 }
 
 /// One served version of a kind.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// Its name, such as `v1beta1`.
+    /// For example `v1beta1`.
     pub name: String,
-    /// What objects look like; built-in kinds have none.
+    /// Built-in kinds have none.
     pub schema: Option<Arc<Schema>>,
-    /// Whether it shows less, or other defaults, than what is stored.
+    /// Whether the version shows less, or other defaults, than what is stored.
     pub narrows: bool,
-    /// The schema as it was given, for `kubectl explain`.
+    /// The schema as it stands in the definition, for `kubectl explain`.
     pub source: Option<Arc<Value>>,
-    /// Columns of `kubectl get`, after the name.
+    /// The columns of `kubectl get` after the name.
     pub columns: Vec<Column>,
-    /// Names of the fields that its selectors may name.
+    /// The fields that selectors in this version may name.
     pub selectable: Vec<String>,
 }
 
 /// A column of `kubectl get`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Heading.
     pub name: String,
     /// `string`, `integer`, `date`, …
     pub value_type: String,
-    /// How the value is shown.
     pub format: String,
-    /// What it means.
     pub description: String,
-    /// Where it stands in the object.
     pub json_path: String,
-    /// Above 0 it is shown by `-o wide` only.
+    /// Columns with a priority above 0 are shown only by `-o wide`.
     pub priority: i64,
 }
 
@@ -110,12 +104,12 @@ impl Resource {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
 
-    /// Whether the answer to a deletion is the object, and not only that it is gone.
+    /// Whether the answer to a deletion is the object, and not only a status.
     pub fn shows_what_is_gone(&self) -> bool {
         self.group.is_empty() && matches!(self.kind.as_str(), "Pod" | "Service" | "ServiceAccount")
     }
 
-    /// Makes a stored object what a version shows of it.
+    /// Reduces a stored object to what a version shows of it.
     pub fn narrow(&self, version: &str, object: &mut Value) {
         if let Some(schema) = self.narrowing(version) {
             schema.prune(object);
@@ -127,7 +121,6 @@ impl Resource {
         self.version(version).filter(|version| version.narrows)?.schema.as_ref()
     }
 
-    /// A served version by its name.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.name == name)
     }
@@ -141,24 +134,21 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// The resource of a path.
     pub fn find(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.kinds.find(group, plural)
     }
 
-    /// The resource of a kind, whatever its version.
     pub fn find_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.kinds.values().find(|resource| resource.group == group && resource.kind == kind)
     }
 
-    /// Adds a kind, or replaces it.
+    /// Adds or replaces a kind.
     pub fn insert(&mut self, resource: Arc<Resource>) {
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         self.kinds.insert(&group, &plural, resource);
         self.edition += 1;
     }
 
-    /// Takes a kind away.
     pub fn remove(&mut self, group: &str, plural: &str) {
         self.kinds.remove(group, plural);
         self.edition += 1;

@@ -1,4 +1,4 @@
-//! Label and field selectors: what they mean, and which they are not.
+//! Label and field selectors.
 
 use prewarm_api::selector::text::{self, Requirement};
 
@@ -7,7 +7,7 @@ use crate::request::Query;
 use crate::resource::Resource;
 use crate::store::Stored;
 
-/// Everything that a list or watch asks of an object.
+/// What a list or watch requires of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     labels: Vec<Requirement>,
@@ -22,7 +22,6 @@ struct FieldRequirement {
 }
 
 impl Selector {
-    /// Reads both selectors of a request.
     pub fn parse(query: &Query, resource: &Resource, version: &str) -> Result<Self, Refusal> {
         Ok(Self {
             labels: text::parse(&query.label_selector).map_err(Refusal::bad_request)?,
@@ -30,18 +29,18 @@ impl Selector {
         })
     }
 
-    /// Whether an object is meant.
+    /// Whether an object is selected.
     pub fn matches(&self, object: &Stored) -> bool {
         self.labels.iter().all(|requirement| requirement.holds(&object.labels))
             && self.fields.iter().all(|requirement| requirement.holds(object))
     }
 
-    /// Whether every object is meant.
+    /// Whether every object is selected.
     pub fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The one name that is meant, if the selector says so.
+    /// The only name that is selected, if the selector requires one.
     pub fn single_name(&self) -> Option<&str> {
         let name = self.fields.iter().find(|field| field.path == "metadata.name" && field.is_equal);
         name.map(|field| field.value.as_str())
@@ -65,7 +64,7 @@ fn parse_fields(text: &str, resource: &Resource, version: &str) -> Result<Vec<Fi
     terms.map(|term| parse_field(term, text, (resource, version))).collect()
 }
 
-/// Splits at commas; a backslash before one takes its meaning away.
+/// Splits at commas, except those after a backslash.
 fn split_unescaped(text: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut is_escaped = false;
@@ -126,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comma_behind_a_backslash_belongs_to_the_value() {
+    fn a_comma_after_a_backslash_belongs_to_the_value() {
         let resource = crate::resource::built_in().remove(0);
         let query = Query {
             field_selector: r"metadata.name=a\,b,metadata.namespace!=c".to_owned(),

@@ -1,7 +1,7 @@
-//! The same server on loopback HTTPS, for kubectl and every other program that is not part of this process.
+//! The same server on loopback HTTPS, for kubectl and every other program outside this process.
 //!
-//! Whoever can read the kubeconfig may do everything; nobody else gets further than a 401. The keys and the token are
-//! made at the start and live in memory, so a kubeconfig of an earlier run opens nothing.
+//! Whoever can read the kubeconfig may do everything; everybody else gets a 401. The keys and the token are made at the
+//! start and live in memory, so the kubeconfig of an earlier run does not work.
 
 mod body;
 mod connection;
@@ -31,21 +31,22 @@ use connections::Connections;
 use keys::Keys;
 pub use limits::Limits;
 
-/// How long open connections have to end by themselves once the server stops.
-const FAREWELL: Duration = Duration::from_millis(500);
-/// How long to wait after the system refused a connection: it is out of files, and asking again at once changes nothing.
+/// How long open connections may take to end by themselves once the server stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+/// The pause after the system refused a connection: the process is out of file descriptors, and trying again at once
+/// would not help.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Why a server could not be put on a socket.
+/// Why a server could not serve on a socket.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The socket does not say where it listens.
+    /// The address of the socket cannot be read.
     #[error("asking the socket where it listens")]
     Address(#[source] io::Error),
-    /// Everyone on the network could talk to it.
+    /// The socket could be reached from the network.
     #[error("{0} is not a loopback address: the embedded API is for programs on this machine only")]
     NotLoopback(SocketAddr),
-    /// The throw-away keys could not be made.
+    /// The temporary keys could not be made.
     #[error("making the keys of this run")]
     Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -66,14 +67,14 @@ impl Server {
         self.serve_within(listener, Limits::default())
     }
 
-    /// Serves HTTPS on a loopback socket, with limits of one's own.
+    /// Serves HTTPS on a loopback socket, with other limits than the usual ones.
     pub fn serve_within(self, listener: TcpListener, limits: Limits) -> Result<Serving, ServeError> {
         serve(self, listener, limits)
     }
 }
 
-/// Serves HTTPS on a loopback socket, with whatever stands before the server: `faults.layer(server)` makes an API that
-/// goes wrong for `kubectl` too. Where the service fails, the client's connection breaks.
+/// Serves HTTPS on a loopback socket, with layers in front of the server: `faults.layer(server)` makes an API that
+/// fails for `kubectl` too. If the service fails, the client's connection breaks.
 pub fn serve<S, B>(service: S, listener: TcpListener, limits: Limits) -> Result<Serving, ServeError>
 where
     S: Service<Request<PassedBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -106,17 +107,15 @@ async fn accept(listener: TcpListener, door: Arc<Door>, connections: Connections
 }
 
 impl Serving {
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address as clients write it.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// The secret that opens the door.
+    /// The token that clients need.
     pub fn token(&self) -> &str {
         &self.keys.token
     }
@@ -131,22 +130,22 @@ impl Serving {
         self.connections.count()
     }
 
-    /// A kubeconfig with the token in it. Keep it secret.
+    /// A kubeconfig that includes the token. Keep it secret.
     pub fn kubeconfig(&self) -> String {
         kubeconfig::text(&self.url(), &self.keys)
     }
 
-    /// Writes the kubeconfig to a file that only this user can read, from its first moment on.
+    /// Writes the kubeconfig to a file that only this user can read, from the moment it is created.
     pub fn write_kubeconfig(&self, path: &Path) -> io::Result<()> {
         kubeconfig::write(path, &self.kubeconfig())
     }
 
-    /// Stops: no new connections, watches end, answers under way get half a second.
+    /// Stops: no more connections, watches end, and answers under way get half a second.
     pub async fn stop(self) {
         self.accepting.abort();
         self.stop.send_replace(true);
-        // What has not ended by then is cut by dropping.
-        let _cut = tokio::time::timeout(FAREWELL, self.connections.all_gone()).await;
+        // Dropping cuts what has not ended by then.
+        let _cut = tokio::time::timeout(DRAIN_TIMEOUT, self.connections.all_gone()).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The server as a service: takes a request, asks the store, gives an answer.
+//! The server as a service: reads a request, dispatches it and returns the answer.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use prewarm_clock::Clock;
 
-/// An in-process Kubernetes API. Clones are the same server.
+/// An in-process Kubernetes API. Clones share the same server.
 #[derive(Clone)]
 pub struct Server {
     pub(crate) state: Arc<Mutex<State>>,
@@ -26,7 +26,7 @@ pub struct Server {
     max_body_bytes: usize,
 }
 
-/// A request with its body read.
+/// A request whose body has been read.
 pub(crate) type Whole = Request<Bytes>;
 
 impl Server {
@@ -40,14 +40,15 @@ impl Server {
         server
     }
 
-    /// Another server that begins as this one is now: for simulations, which would make the same thing thousands of times.
+    /// Another server that starts as a copy of this one, for simulations that would build the same state thousands of
+    /// times.
     #[must_use]
     pub fn copy(&self, clock: Arc<dyn Clock>) -> Self {
         let state = Arc::new(Mutex::new(self.lock().copy()));
         Self { state, clock, max_body_bytes: self.max_body_bytes }
     }
 
-    /// Stores an object without a request: definitions and whatever a cluster should start with.
+    /// Stores an object without a request, such as a definition or another object that a cluster should start with.
     pub fn install(&self, object: &Value) -> Result<(), Refusal> {
         dispatch::install(self, object)
     }
@@ -75,20 +76,19 @@ impl Server {
         kube::Client::new(self.clone(), "default")
     }
 
-    /// How many times an object was written as text: once per change, however many watch it.
+    /// How many times an object was serialised: once per change, however many clients watch it.
     pub fn serialised_objects(&self) -> u64 {
         self.lock().serialised
     }
 
-    /// Grows with every write, so that whoever waits for something need not look while nothing changes.
+    /// The last revision. It grows with every write, so that a waiting test need not look while nothing changes.
     pub fn revision(&self) -> u64 {
         self.lock().revision()
     }
 
-    /// Everything the server holds.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held is a bug that its request has already shown; the store itself is whole,
-        // because a write replaces objects and never changes them.
+        // A panic while the lock was held is a bug that its request has already shown. The store itself is consistent,
+        // because a write replaces objects and never changes them in place.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

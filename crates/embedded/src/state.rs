@@ -1,5 +1,5 @@
-//! Everything a server holds, behind one lock. A write reads, judges and stores while it has the lock, so two writers
-//! never see each other half-way.
+//! Everything a server holds, behind one lock. A write reads, validates and stores under the lock, so two writers never
+//! see each other half-way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,26 +14,23 @@ use crate::refusal::Refusal;
 use crate::resource::{self, ByResource, Resource, Resources};
 use crate::store::{Key, Shelf, Stored};
 
-/// Group and plural of a resource.
+/// The group and plural of a resource.
 pub type ResourceId = (String, String);
 
-/// The server's memory.
 #[derive(Debug)]
 pub struct State {
-    /// The limits.
     pub options: Options,
-    /// The kinds there are.
     pub resources: Resources,
     revision: u64,
-    /// The last revision of which every watcher was told, for bookmarks.
+    /// The last revision that every watcher has been sent, for bookmarks.
     progress: Arc<AtomicU64>,
     shelves: ByResource<Shelf>,
-    /// Which objects name an owner, by its UID.
+    /// The objects with owner references, by the UID of the owner.
     owned: BTreeMap<String, BTreeSet<(ResourceId, Key)>>,
     random: StdRng,
-    /// Answers that depend on the kinds alone, by path, until a kind changes.
+    /// Answers that depend only on the kinds, by path, until a kind changes.
     pub documents: BTreeMap<String, Bytes>,
-    /// Objects that were written as text, for the figures.
+    /// How many objects were serialised, for the figures.
     pub serialised: u64,
 }
 
@@ -43,7 +40,7 @@ impl State {
         let mut state = Self {
             random: StdRng::seed_from_u64(options.seed),
             resources: Resources::default(),
-            // Revision 0 means "any" to clients, and 1 is what an empty etcd has.
+            // Revision 0 means "any" to clients, and an empty etcd has 1.
             revision: 1,
             progress: Arc::new(AtomicU64::new(1)),
             shelves: ByResource::default(),
@@ -58,7 +55,7 @@ impl State {
         state
     }
 
-    /// Another server's memory with the same contents, which nobody watches.
+    /// A copy of the state without watchers.
     pub fn copy(&self) -> Self {
         Self {
             options: self.options.clone(),
@@ -67,14 +64,15 @@ impl State {
             progress: Arc::new(AtomicU64::new(self.revision)),
             shelves: self.shelves.map(Shelf::copy),
             owned: self.owned.clone(),
-            // What makes up names and UIDs cannot be copied; this one makes others, and the same ones for every copy.
+            // A random generator cannot be copied. This one makes other names and UIDs, but the same ones for every
+            // copy.
             random: StdRng::seed_from_u64(self.options.seed.wrapping_add(self.revision)),
             documents: self.documents.clone(),
             serialised: self.serialised,
         }
     }
 
-    /// Serves a kind from now on; objects that are already there stay.
+    /// Serves a kind from here on. Objects that are already stored remain.
     pub fn add_resource(&mut self, resource: Resource) {
         if self.shelves.find(&resource.group, &resource.plural).is_none() {
             let empty = Shelf::new(&self.options, self.revision);
@@ -84,7 +82,7 @@ impl State {
         self.documents.clear();
     }
 
-    /// Serves a kind no longer, and forgets its objects.
+    /// Stops serving a kind and forgets its objects.
     pub fn remove_resource(&mut self, group: &str, plural: &str) {
         self.resources.remove(group, plural);
         self.documents.clear();
@@ -93,12 +91,11 @@ impl State {
         }
     }
 
-    /// The last revision.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The last revision of which every watcher was told; it goes on by itself.
+    /// The last revision that every watcher has been sent. The value is shared and moves on.
     pub fn progress(&self) -> Arc<AtomicU64> {
         self.progress.clone()
     }
@@ -109,23 +106,21 @@ impl State {
         self.revision
     }
 
-    /// The objects of a resource.
     pub fn shelf(&self, resource: &Resource) -> Result<&Shelf, Refusal> {
         self.shelves.find(&resource.group, &resource.plural).ok_or_else(Refusal::no_such_path)
     }
 
-    /// The objects of a resource, to be changed.
     pub fn shelf_mut(&mut self, resource: &Resource) -> Result<&mut Shelf, Refusal> {
         self.shelves.find_mut(&resource.group, &resource.plural).ok_or_else(Refusal::no_such_path)
     }
 
-    /// An object, or the refusal that it is not there.
+    /// An object, or the refusal that it does not exist.
     pub fn object(&self, resource: &Resource, key: &Key) -> Result<Arc<Stored>, Refusal> {
         let found = self.shelf(resource)?.get(key).cloned();
         found.ok_or_else(|| Refusal::not_found(resource, &key.name))
     }
 
-    /// Stores an object and remembers its owners.
+    /// Stores an object and indexes its owners.
     pub fn put(&mut self, resource: &Resource, object: Arc<Stored>) -> Result<(), Refusal> {
         let old = self.shelf(resource)?.get(&object.key).cloned();
         self.forget_owners(resource, old.as_deref());
@@ -140,7 +135,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes an object; `last` is what it was at the end.
+    /// Removes an object. `last` is its final state.
     pub fn remove(&mut self, resource: &Resource, last: Arc<Stored>) -> Result<(), Refusal> {
         let old = self.shelf(resource)?.get(&last.key).cloned();
         self.forget_owners(resource, old.as_deref());
@@ -162,12 +157,12 @@ impl State {
         Some((twin.clone(), Arc::new(copy)))
     }
 
-    /// Whether any object names an owner.
+    /// Whether any object names this owner.
     pub fn is_owner(&self, uid: &str) -> bool {
         self.owned.contains_key(uid)
     }
 
-    /// The objects that name an owner.
+    /// The objects that name this owner.
     pub fn owned_by(&self, uid: &str) -> Vec<(ResourceId, Key)> {
         self.owned.get(uid).into_iter().flatten().cloned().collect()
     }
@@ -185,13 +180,13 @@ impl State {
         }
     }
 
-    /// Begins the random names and UIDs anew.
+    /// Restarts the random names and UIDs from a seed.
     #[cfg(test)]
     pub fn reseed(&mut self, seed: u64) {
         self.random = StdRng::seed_from_u64(seed);
     }
 
-    /// The end of a generated name: five characters that spell no words.
+    /// The end of a generated name: five characters that cannot spell a word.
     pub fn name_suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5).map(|_| char::from(ALPHABET[self.random.random_range(0..ALPHABET.len())])).collect()
@@ -200,7 +195,7 @@ impl State {
     /// A random UID, the same in every run with the same seed.
     pub fn uid(&mut self) -> String {
         let bits: u128 = self.random.random();
-        // Version 4, variant 1, as every client expects of a UUID.
+        // Version 4, variant 1, as clients expect of a UUID.
         let bits = bits & !(0xf << 76) | 0x4 << 76;
         let bits = bits & !(0x3 << 62) | 0x2 << 62;
         let hex = format!("{bits:032x}");
@@ -208,7 +203,6 @@ impl State {
     }
 }
 
-/// The resource's place among the shelves.
 pub fn id_of(resource: &Resource) -> ResourceId {
     (resource.group.clone(), resource.plural.clone())
 }

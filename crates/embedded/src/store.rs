@@ -1,7 +1,7 @@
-//! What the server remembers: objects as JSON text, a history of changes, and who watches.
+//! What the server stores: objects as JSON text, a history of changes, and the watchers.
 //!
 //! An object is serialised once, when it is written; lists and watches send those bytes. The text leaves out
-//! `apiVersion` and `kind`, so every served version of a kind is the same bytes behind another beginning.
+//! `apiVersion` and `kind`, so every served version of a kind is the same bytes after another beginning.
 
 mod history;
 mod object;
@@ -31,7 +31,7 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// An empty one, which remembers nothing before `revision`.
+    /// An empty shelf, whose history starts at `revision`.
     pub fn new(options: &Options, revision: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -40,40 +40,38 @@ impl Shelf {
         }
     }
 
-    /// The same objects and their history, which nobody watches.
+    /// The same objects and history, without watchers.
     pub fn copy(&self) -> Self {
         let Self { objects, history, watchers } = self;
         Self { objects: objects.clone(), history: history.clone(), watchers: watchers.copy() }
     }
 
-    /// An object by its name.
     pub fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
         self.objects.get(key)
     }
 
-    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The objects of the present.
+    /// The current objects.
     pub fn present(&self) -> View<'_> {
         View::new(&self.objects, BTreeMap::new())
     }
 
-    /// The objects as they were at a revision.
+    /// The objects at a revision.
     pub fn at(&self, revision: u64) -> Result<View<'_>, TooOld> {
         Ok(View::new(&self.objects, self.history.undone(revision)?))
     }
 
-    /// Stores an object and tells everyone who watches.
+    /// Stores an object and notifies its watchers.
     pub fn put(&mut self, object: Arc<Stored>) {
         let previous = self.objects.insert(object.key.clone(), object.clone());
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         self.record(Change::new(kind, object, previous));
     }
 
-    /// Removes an object; `last` is what it was at the end, with the revision of its removal.
+    /// Removes an object. `last` is its final state, with the revision of the removal.
     pub fn remove(&mut self, last: Arc<Stored>) {
         let previous = self.objects.remove(&last.key);
         self.record(Change::new(ChangeKind::Deleted, last, previous));
@@ -85,13 +83,13 @@ impl Shelf {
         self.history.push(change);
     }
 
-    /// Follows what happens after a revision.
+    /// Watches the changes after a revision.
     pub fn watch(&mut self, interest: Interest, after: u64) -> Result<Subscription, TooOld> {
         let missed = self.history.since(after)?;
         Ok(self.watchers.subscribe(interest, missed))
     }
 
-    /// Ends every watch, as when the kind itself goes.
+    /// Ends every watch, as when the kind itself is removed.
     pub fn close(&mut self) {
         self.watchers.close();
     }

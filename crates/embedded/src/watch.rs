@@ -1,7 +1,7 @@
-//! One watch: what was there, what was missed, what happens, bookmarks in between, and an end.
+//! One watch: the initial objects, missed changes, further changes, bookmarks in between, and an end.
 //!
-//! It lives in the body of an answer and does its work when the client reads. An idle watch wakes up for bookmarks and
-//! its end only.
+//! It lives in the body of an answer and works when the client reads. An idle watch wakes up only for bookmarks and for
+//! its end.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -21,33 +21,29 @@ use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::store::{Change, ChangeKind, Stored, Subscription, line};
 
-/// A last bookmark comes this long before the end, so that the client knows from where to go on.
+/// The last bookmark comes this long before the end, so that the client knows from where to resume.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
-/// How long a watch lasts if the client does not say.
+/// How long a watch lasts if the client sets no timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(40);
 
-/// What a watch is made from.
 #[derive(Debug)]
 pub struct Plan {
-    /// The kind that is watched.
     pub resource: Arc<Resource>,
     /// The version in which objects are shown.
     pub version: String,
-    /// Which objects are shown.
     pub selector: Selector,
     /// The objects that are sent first.
     pub initial: Vec<Arc<Stored>>,
-    /// Whether a bookmark says that those were all.
+    /// Whether a bookmark follows the initial objects.
     pub marks_end_of_initial: bool,
-    /// How often bookmarks are sent, if they are.
+    /// How often bookmarks are sent, if at all.
     pub bookmarks: Option<Duration>,
-    /// When it ends, if the client says so.
+    /// When the watch ends, if the client sets it.
     pub timeout: Option<Duration>,
-    /// The revision up to which everything is known at the start.
+    /// The revision that the initial objects show.
     pub revision: u64,
-    /// The last revision of which every watcher was told.
+    /// The last revision that every watcher has been sent.
     pub progress: Arc<AtomicU64>,
-    /// What is told from then on.
     pub subscription: Subscription,
 }
 
@@ -61,14 +57,14 @@ pub struct WatchStream {
     changes: Option<mpsc::Receiver<Arc<Change>>>,
     bookmarks: Option<Bookmarks>,
     end: Pin<Box<Sleep>>,
-    /// Nothing up to this revision is sent, except what was there at the start.
+    /// Changes up to this revision are not sent.
     after: u64,
     progress: Arc<AtomicU64>,
     view: Option<EventView>,
 }
 
-/// What is still to be sent before anything that happens. Lines are made when they are read, so that a long list does
-/// not stand in memory twice.
+/// What is sent before further changes. Lines are rendered when they are read, so that a long list is not in memory
+/// twice.
 #[derive(Debug)]
 enum Waiting {
     Object(Arc<Stored>),
@@ -78,7 +74,6 @@ enum Waiting {
 }
 
 impl WatchStream {
-    /// Begins to watch.
     pub fn new(plan: Plan) -> Self {
         let Subscription { missed, changes } = plan.subscription;
         let mut waiting: VecDeque<Waiting> = plan.initial.into_iter().map(Waiting::Object).collect();
@@ -99,7 +94,7 @@ impl WatchStream {
         }
     }
 
-    /// A watch that says one thing only: why there is none. Clients expect it here and not as the answer's code.
+    /// A watch that consists of one refusal. Clients expect it here and not as the code of the answer.
     pub fn refused(refusal: &Refusal) -> Self {
         let event = json!({ "type": "ERROR", "object": refusal.to_status() });
         Self {
@@ -136,11 +131,11 @@ impl WatchStream {
             }
         }
         loop {
-            // Asked first: a watch on which there is always something to tell would never end.
+            // Checked first: a watch that always has something to send would never end.
             if self.end.as_mut().poll(ctx).is_ready() {
                 self.changes = None;
             }
-            // Read before the changes, so that whatever it counts is already among them.
+            // Read before the changes, so that everything it counts is already among them.
             let progress = self.progress.load(Ordering::Acquire);
             let Some(changes) = &mut self.changes else { return Poll::Ready(None) };
             match changes.poll_recv(ctx) {
@@ -173,7 +168,8 @@ impl WatchStream {
         }
     }
 
-    /// Shows a change as this watcher sees it: an object that no longer matches is gone for it.
+    /// The line for a change as this watcher sees it. An object that stops matching the selector is deleted in its
+    /// view.
     fn change_line(&self, change: &Change) -> Option<Bytes> {
         if change.object.revision <= self.after {
             return None;
@@ -189,7 +185,7 @@ impl WatchStream {
         Some(change.line(kind, &self.api_version, &self.kind))
     }
 
-    /// Written as text: in simulated months, bookmarks are most of what is sent.
+    /// Rendered directly as text: in simulated months, most of what is sent are bookmarks.
     fn bookmark(&self, revision: u64, ends_initial: bool) -> Bytes {
         let (kind, api_version) = (json!(self.kind), json!(self.api_version));
         let annotations =
@@ -200,7 +196,6 @@ impl WatchStream {
     }
 }
 
-/// When the next bookmark is due.
 #[derive(Debug)]
 struct Bookmarks {
     interval: Duration,
@@ -212,7 +207,7 @@ impl Bookmarks {
         Self { interval, timer: Box::pin(sleep_until(next_bookmark(interval, end))) }
     }
 
-    /// Ready when one is due; then the next is waited for.
+    /// Ready when a bookmark is due; the next one is scheduled then.
     fn poll_due(&mut self, ctx: &mut Context<'_>, end: Instant) -> Poll<()> {
         ready!(self.timer.as_mut().poll(ctx));
         self.timer.as_mut().reset(next_bookmark(self.interval, end));

@@ -1,5 +1,5 @@
-//! Everything that changes the store: create, update, delete. Each is one step under the lock: it reads, judges, and
-//! either stores a whole object or nothing.
+//! Everything that changes the store: create, update, delete. Each is one step under the lock: it reads, validates, and
+//! stores either a whole object or nothing.
 
 mod admission;
 mod built_in;
@@ -30,46 +30,44 @@ pub use update::Part;
 pub struct Writer<'a> {
     state: &'a mut State,
     now: Timestamp,
-    /// What is still to be looked at because of what was written.
+    /// What still has to be looked at because of what was written.
     todo: VecDeque<collect::Follow>,
 }
 
-/// What a write made.
+/// The result of a write.
 #[derive(Debug)]
 pub struct Written {
-    /// The object as it is now, or would be after a dry run.
+    /// The stored object, or what a dry run would have stored.
     pub object: Arc<Stored>,
-    /// What the client should be told besides.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
 /// How a client wants its write.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner<'a> {
-    /// The version of the kind that the client speaks.
+    /// The version of the kind that the client uses.
     pub version: &'a str,
-    /// Whether anything is stored.
     pub dry_run: bool,
-    /// What happens with unknown fields.
+    /// What happens to unknown fields.
     pub field_validation: crate::request::FieldValidation,
-    /// What reading the body complained of, such as fields that are given twice.
+    /// Complaints from reading the body, such as fields that are given twice.
     pub complaints: &'a [String],
-    /// The patch as text, if the write is one.
+    /// The text of the patch, if the write is one.
     pub patch: Option<&'a str>,
 }
 
 impl<'a> Writer<'a> {
-    /// Writes to a state at a time.
     pub fn new(state: &'a mut State, now: Timestamp) -> Self {
         Self { state, now, todo: VecDeque::new() }
     }
 
-    /// The time as it stands in objects.
+    /// The current time as it is written into objects.
     fn stamp(&self) -> Value {
         Value::String(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
     }
 
-    /// Stores an object with the next revision, or only says what would be stored.
+    /// Stores an object with the next revision. A dry run only returns it.
     fn commit(
         &mut self,
         resource: &Resource,
@@ -99,18 +97,18 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether an object is on its way out.
+/// Whether an object is being deleted.
 fn is_terminating(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Whether something must still be done before an object may go.
+/// Whether finalizers keep an object from being removed.
 fn has_finalizers(object: &Value) -> bool {
     let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
     held(&object["metadata"]["finalizers"])
 }
 
-/// Removes empty leftovers of metadata, so that objects read as those of a real server.
+/// Removes empty fields of metadata, so that objects look like those of a real server.
 fn tidy_metadata(object: &mut Value) {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|name, value| match value {

@@ -1,19 +1,19 @@
-//! JSON bodies. Unlike a plain reader this one notices fields that are given twice, which strict requests are refused
-//! for.
+//! JSON bodies. Unlike a plain reader, this one notices fields that are given twice, for which strict requests are
+//! refused.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A body that was read.
+/// A body after reading.
 pub(super) struct Decoded {
     pub(super) value: Value,
-    /// What is to be said about it, such as `duplicate field "spec.size"`.
+    /// What is wrong with the body without making it unreadable, such as `duplicate field "spec.size"`.
     pub(super) complaints: Vec<String>,
 }
 
-/// Reads JSON; of a field that is given twice the last value counts.
+/// Reads JSON. If a field is given twice, the last value counts.
 pub(super) fn decode(text: &[u8]) -> Result<Decoded, serde_json::Error> {
     let mut complaints = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -23,7 +23,7 @@ pub(super) fn decode(text: &[u8]) -> Result<Decoded, serde_json::Error> {
     Ok(Decoded { value, complaints })
 }
 
-/// The way to a value. It becomes a text only if there is something to say about the value.
+/// The path to a value. It is rendered only if there is something to say about the value.
 #[derive(Clone, Copy)]
 enum Trail<'a> {
     Root,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_value_is_not_passed_over() {
+    fn text_after_a_value_is_not_ignored() {
         assert!(decode(b"{} {}").is_err());
         assert!(decode(b"").is_err());
     }

@@ -1,4 +1,4 @@
-//! An object says what it is and how it is called; both must be what the path says.
+//! Checks that an object's kind, version, name and namespace agree with the path.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::refusal::{Cause, Refusal};
 use crate::resource::Resource;
 use crate::store::Key;
 
-/// Checks the kind and version of an object; a built-in one need not say them, its path does.
+/// Checks the kind and version of an object. A built-in one may leave them out, since its path has them.
 pub(super) fn check_kind(resource: &Resource, version: &str, object: &mut Value) -> Result<(), Refusal> {
     let expected = resource.api_version(version);
     for (field, value) in [("apiVersion", &expected), ("kind", &resource.kind)] {
@@ -38,7 +38,7 @@ pub(super) fn check_kind(resource: &Resource, version: &str, object: &mut Value)
     )))
 }
 
-/// Checks that a patch left an object what it is.
+/// Checks that a patch did not change the kind and version of an object.
 pub(super) fn check_patched(
     resource: &Resource,
     version: &str,
@@ -60,7 +60,6 @@ pub(super) fn check_patched(
     Ok(())
 }
 
-/// Checks the name and namespace of an object.
 pub(super) fn check_name(resource: &Resource, key: &Key, object: &Value) -> Result<(), Refusal> {
     let given = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     if given("name").is_empty() {
@@ -84,7 +83,7 @@ pub(super) fn check_name(resource: &Resource, key: &Key, object: &Value) -> Resu
     Ok(())
 }
 
-/// The refusal of a custom object that says to be something else; it is called what it says to be.
+/// The refusal of a custom object with the wrong kind or version. A real server names it by what the object says.
 fn posing(resource: &Resource, object: &Value, field: &str, expected: &str) -> Refusal {
     let cause = Cause {
         reason: "FieldValueInvalid".to_owned(),

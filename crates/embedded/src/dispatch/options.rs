@@ -1,4 +1,4 @@
-//! Options of a deletion.
+//! The options of a deletion.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::refusal::{Cause, Refusal};
 use crate::request::Query;
 use crate::write::{DeleteOptions, Propagation};
 
-/// Reads them from a body; only if there is none, the query counts.
+/// Reads the options from the body. The query counts only if there is no body.
 pub(super) fn parse(body: Option<&Value>, query: &Query) -> Result<DeleteOptions, Refusal> {
     let Some(body) = body else {
         return Ok(DeleteOptions {

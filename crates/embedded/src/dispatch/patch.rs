@@ -54,7 +54,7 @@ impl Change {
         Ok(Self { form: form(value)?, complaints })
     }
 
-    /// What it makes of an object, and what reading it complained of.
+    /// Applies the patch to an object. The result includes the complaints from reading the patch.
     pub(super) fn apply(self, resource: &Resource, mut object: Value) -> Result<Decoded, Refusal> {
         match self.form {
             Form::Merge(patch) => merge::merge(&mut object, patch),

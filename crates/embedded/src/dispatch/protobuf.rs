@@ -1,16 +1,16 @@
 //! Objects in Kubernetes' protobuf form. kubectl's shortcuts (`create namespace`, `create configmap`, `create secret`,
 //! `create serviceaccount`) send nothing else, so the few kinds that they make are read here. Answers are always JSON,
-//! which every client takes.
+//! which every client accepts.
 
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use crate::refusal::Refusal;
 
-/// What every such body begins with.
+/// The first bytes of every such body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// What a field holds.
+/// The content of a field.
 enum Holds {
     Text,
     Bytes,
@@ -26,7 +26,7 @@ enum Holds {
 /// Number, name and content of each field.
 type Fields = &'static [(u64, &'static str, Holds)];
 
-/// What wraps an object: its type, and its bytes.
+/// The envelope of an object: its type and its bytes.
 const ENVELOPE: Fields = &[
     (1, "type", Holds::Message(TYPE)),
     (2, "raw", Holds::Bytes),
@@ -58,7 +58,7 @@ const REFERENCE: Fields = &[
 ];
 const LOCAL_REFERENCE: Fields = &[(1, "name", Holds::Text)];
 
-/// The kinds that are read.
+/// The supported kinds.
 const KINDS: &[(&str, Fields)] = &[
     (
         "ConfigMap",
@@ -98,7 +98,6 @@ const KINDS: &[(&str, Fields)] = &[
     ),
 ];
 
-/// Reads an object.
 pub(super) fn decode(body: &[u8]) -> Result<Value, Refusal> {
     let broken = || Refusal::bad_request("the body of the request is not a Kubernetes object in protobuf");
     let body = body.strip_prefix(MAGIC).ok_or_else(broken)?;
@@ -130,8 +129,8 @@ enum Wire<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Reads a message; none if it is broken or has a field that is not in the table. What is empty is left out, because
-/// this form cannot tell it from what is not there.
+/// Reads a message; none if it is broken or has a field that is not in the table. Empty fields are left out, because
+/// protobuf cannot distinguish them from absent ones.
 fn message(mut rest: &[u8], fields: Fields) -> Option<Value> {
     let mut object = Map::new();
     while !rest.is_empty() {
@@ -164,7 +163,7 @@ fn message(mut rest: &[u8], fields: Fields) -> Option<Value> {
     Some(object.into())
 }
 
-/// An entry of a map: a small message of a key and a value.
+/// An entry of a map: a small message with a key and a value.
 fn entry(mut rest: &[u8], is_bytes: bool) -> Option<(String, Value)> {
     let (mut key, mut value) = (String::new(), json!(""));
     while !rest.is_empty() {
@@ -178,12 +177,12 @@ fn entry(mut rest: &[u8], is_bytes: bool) -> Option<(String, Value)> {
     Some((key, value))
 }
 
-/// Bytes as they stand in JSON.
+/// Bytes in base64, as JSON has them.
 fn encoded(bytes: &[u8]) -> Value {
     base64::engine::general_purpose::STANDARD.encode(bytes).into()
 }
 
-/// The next field: its number and value.
+/// The number and value of the next field.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Wire<'a>)> {
     let tag = number(rest)?;
     let value = match tag & 7 {
@@ -199,7 +198,7 @@ fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Wire<'a>)> {
     Some((tag >> 3, value))
 }
 
-/// A number in groups of seven bits, the lowest first.
+/// A number in groups of seven bits, lowest first.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {

@@ -1,4 +1,4 @@
-//! The verbs: each reads what it needs from the request, and does its work under the lock.
+//! The verbs: each reads what it needs from the request and does its work under the lock.
 
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl<'a> Verbs<'a> {
 
     /// POST: a new object.
     pub(super) fn create(&self) -> Result<Answer, Refusal> {
-        // At the path of a custom object a real server takes new ones too, and only the body says how they are called.
+        // A real server accepts POST at the path of a custom object too, and only the body has the name.
         let is_named = self.target.name.is_some() && !(self.resource.is_custom && self.part == Part::Main);
         if is_named || (self.resource.namespaced && self.target.namespace.is_none()) {
             return Err(Refusal::method_not_allowed());
@@ -135,7 +135,7 @@ impl<'a> Verbs<'a> {
         Ok(self.written(StatusCode::OK, written))
     }
 
-    /// PATCH: a change of the object, or of its status.
+    /// PATCH: a change of the object or of its status.
     pub(super) fn patch(&self) -> Result<Answer, Refusal> {
         let key = self.key()?;
         let change = patch::Change::parse(self.request)?;
@@ -184,7 +184,7 @@ impl<'a> Verbs<'a> {
     }
 
     fn delete_collection(&self, options: &DeleteOptions) -> Result<Answer, Refusal> {
-        // Not across namespaces, and not whole namespaces at once.
+        // Neither across namespaces nor whole namespaces at a time.
         let is_too_wide = self.resource.namespaced && self.target.namespace.is_none();
         if is_too_wide || (self.resource.group.is_empty() && self.resource.plural == "namespaces") {
             return Err(Refusal::method_not_allowed());
@@ -193,7 +193,7 @@ impl<'a> Verbs<'a> {
         let mut state = self.server.lock();
         let page = read::list(&state, &self.resource, &self.target, &self.query)?;
         for object in &page.objects {
-            // A deletion may already have taken others with it.
+            // An earlier deletion may have taken this object with it.
             if let Ok(old) = state.object(&self.resource, &object.key) {
                 Writer::new(&mut state, now).delete(&self.resource, &old, options)?;
             }
@@ -229,7 +229,7 @@ impl<'a> Verbs<'a> {
         Ok(decoded)
     }
 
-    /// Objects come as JSON or YAML, or from kubectl's shortcuts as protobuf; who says nothing means JSON.
+    /// Objects come as JSON or YAML, or from kubectl's shortcuts as protobuf. Without a content type, the body is JSON.
     fn decoded(&self) -> Result<Decoded, Refusal> {
         let given =
             self.request.headers().get("content-type").map_or("", |value| value.to_str().unwrap_or("?"));

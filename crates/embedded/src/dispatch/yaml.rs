@@ -1,4 +1,4 @@
-//! YAML bodies, as a person who talks to the API by hand may send them.
+//! YAML bodies, for people who talk to the API by hand.
 
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
@@ -6,11 +6,11 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use super::decode::Decoded;
 use crate::refusal::Refusal;
 
-/// How deep a document may be nested. The reader needs about 20 KiB of the stack per level in a debug build, and a
-/// thread of a test has 2 MiB.
+/// How deep a document may be nested. The reader needs about 20 KiB of stack per level in a debug build, and the thread
+/// of a test has 2 MiB.
 const MAX_DEPTH: usize = 40;
 
-/// Reads one document. As in JSON, the last value of a field that is given twice counts, and is complained of.
+/// Reads one document. As in JSON, if a field is given twice, the last value counts and there is a complaint.
 pub(super) fn decode(text: &[u8]) -> Result<Decoded, Refusal> {
     let (value, complaints) = match read(text, DuplicateKeyPolicy::Error) {
         Ok(value) => (value, Vec::new()),
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_grow_or_is_no_yaml_is_refused() {
+    fn anchors_and_broken_yaml_are_refused() {
         let deep = "[".repeat(200) + &"]".repeat(200);
         for text in ["a: &x 1\nb: *x", "a: [", "a: 1\n---\nb: 2", &deep] {
             assert!(decode(text.as_bytes()).is_err(), "{text}");

@@ -1,11 +1,11 @@
-//! What a request asks for, as far as faults care.
+//! What a request asks for, as far as it matters to faults.
 
 use http::Method;
 use http::request::Parts;
 
 use crate::request::{Query, Target};
 
-/// How much of a path and query is kept; continue tokens and selectors can be long.
+/// How much of a path and query is kept. Continue tokens and selectors can be long.
 const MAX_PATH: usize = 256;
 
 /// What a request does.
@@ -27,17 +27,17 @@ pub enum Verb {
     Delete,
     /// Removes many objects.
     DeleteCollection,
-    /// Asks for no object: discovery, versions, readiness, garbage.
+    /// Asks for no object: discovery, versions, probes, nonsense.
     Other,
 }
 
-/// A request as faults see it.
+/// A request as the fault layer sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) verb: Verb,
     /// The resource as RBAC writes it, such as `pods` or `pods/status`; empty if there is none.
     pub(super) resource: String,
-    /// The object that it is about, if it names one.
+    /// The object that the request names, if it names one.
     pub(super) name: Option<String>,
     /// Path and query, shortened.
     pub(super) path: String,
@@ -75,12 +75,12 @@ impl Verb {
         }
     }
 
-    /// Whether it changes something.
+    /// Whether the verb changes something.
     pub fn is_write(self) -> bool {
         matches!(self, Self::Create | Self::Update | Self::Patch | Self::Delete | Self::DeleteCollection)
     }
 
-    /// The word for it, as in RBAC.
+    /// The name of the verb in RBAC.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",

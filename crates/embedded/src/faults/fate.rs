@@ -1,4 +1,5 @@
-//! What becomes of one request. Decided before it leaves, from the plan, the seed and its number among its kind.
+//! What becomes of one request. It is decided before the request leaves, from the plan, the seed and the request's
+//! ordinal among those of its kind.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,25 +12,23 @@ use super::asked::{Asked, Verb};
 use super::plan::{Chance, FaultPlan, Rates};
 use super::script::{Action, Cut};
 
-/// Kinds of requests that are counted apart; a client that makes up resources shares the last count.
+/// How many kinds of requests are counted separately. A client that makes up more resources shares the last count.
 const MAX_KINDS: usize = 1024;
 
-/// What becomes of a request.
 #[derive(Debug)]
 pub(super) struct Fate {
     /// How long it takes to reach the server.
     pub(super) before: Duration,
-    /// How long its answer takes.
+    /// How long its answer takes to come back.
     pub(super) after: Duration,
     /// How it fails, if it does.
     pub(super) failure: Option<Failure>,
-    /// By how many revisions its answer is old, if it may be.
+    /// How far its answer lags behind, if it may.
     pub(super) stale: Option<Staleness>,
     /// What becomes of the watch, if it is one.
     pub(super) watch: WatchFate,
 }
 
-/// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     TooManyRequests(u64),
@@ -44,7 +43,7 @@ pub(super) enum Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Staleness {
     pub(super) by: u64,
-    /// Whether that holds for reads of the most recent state, too.
+    /// Whether even reads of the most recent state are stale.
     pub(super) even_quorum: bool,
 }
 
@@ -54,13 +53,13 @@ pub(super) struct WatchFate {
     pub(super) cut: Option<WatchCut>,
     pub(super) delay: Option<RangeInclusive<Duration>>,
     pub(super) withholds_bookmarks: bool,
-    /// Whether the script asked for it, so that it happens in quiet times as well.
+    /// Whether the script asked for this, so that it happens in quiet times as well.
     pub(super) is_scripted: bool,
-    /// Of a kind that keeps its numbers, so that a seed that once failed means the same later.
+    /// A generator whose algorithm never changes, so that a seed that failed once fails again later.
     pub(super) random: Xoshiro256PlusPlus,
 }
 
-/// Where a watch ends: whichever comes first.
+/// Where a watch ends: at whichever bound it reaches first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WatchCut {
     pub(super) events: u64,
@@ -69,9 +68,9 @@ pub(super) struct WatchCut {
 }
 
 impl Fate {
-    /// Nothing happens.
-    pub(super) fn good(seed: u64, asked: &Asked, turn: u64) -> Self {
-        Self::new(Xoshiro256PlusPlus::seed_from_u64(mix(seed, asked, turn)))
+    /// A fate without faults.
+    pub(super) fn good(seed: u64, asked: &Asked, ordinal: u64) -> Self {
+        Self::new(Xoshiro256PlusPlus::seed_from_u64(mix(seed, asked, ordinal)))
     }
 
     fn new(random: Xoshiro256PlusPlus) -> Self {
@@ -80,10 +79,11 @@ impl Fate {
         Self { before: Duration::ZERO, after: Duration::ZERO, failure: None, stale: None, watch }
     }
 
-    /// What the plan and chance say. Everything is drawn, in one order, so that changing one rate moves no other.
-    pub(super) fn by_chance(plan: &FaultPlan, seed: u64, asked: &Asked, turn: u64) -> Self {
-        let Some(rates) = plan.rates_of(asked) else { return Self::good(seed, asked, turn) };
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(mix(seed, asked, turn));
+    /// The fate that the plan and the seed choose. Everything is drawn, always in the same order, so that changing one
+    /// rate moves no other.
+    pub(super) fn by_chance(plan: &FaultPlan, seed: u64, asked: &Asked, ordinal: u64) -> Self {
+        let Some(rates) = plan.rates_of(asked) else { return Self::good(seed, asked, ordinal) };
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(mix(seed, asked, ordinal));
         let latency = within(&mut random, &rates.latency);
         let before = within(&mut random, &(Duration::ZERO..=latency));
         let failure = failure(rates, &mut random);
@@ -107,7 +107,7 @@ impl Fate {
         }
     }
 
-    /// What the script says, on top.
+    /// Adds what the script says.
     pub(super) fn take(&mut self, action: Action) {
         match action {
             Action::Latency(latency) => self.before = latency,
@@ -135,7 +135,7 @@ fn failure(rates: &Rates, random: &mut Xoshiro256PlusPlus) -> Option<Failure> {
         (rates.internal_error, Failure::InternalError),
         (rates.answer_lost, Failure::AnswerLost),
     ];
-    // Each is drawn, and the first that happens hides the others.
+    // Each is drawn, and the first that occurs hides the others.
     let drawn = failures.map(|(chance, failure)| happens(random, chance).then_some(failure));
     drawn.into_iter().flatten().next()
 }
@@ -152,42 +152,42 @@ fn happens(random: &mut Xoshiro256PlusPlus, chance: Chance) -> bool {
     random.random_range(0.0..1.0) < chance
 }
 
-/// A time within bounds.
+/// A random duration within bounds.
 pub(super) fn within(random: &mut Xoshiro256PlusPlus, bounds: &RangeInclusive<Duration>) -> Duration {
     let micros = |time: &Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(random.random_range(ordered(&(micros(bounds.start())..=micros(bounds.end())))))
 }
 
-/// A range that is never empty, whatever a plan says.
+/// A range that is never empty, whatever the plan says.
 fn ordered(range: &RangeInclusive<u64>) -> RangeInclusive<u64> {
     *range.start()..=*range.end().max(range.start())
 }
 
-/// How many requests of each kind there were.
+/// How many requests of each kind there have been.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct Ordinals {
     kinds: BTreeMap<(Verb, String), u64>,
     others: u64,
 }
 
-impl Turns {
-    /// The number of this request among its kind.
+impl Ordinals {
+    /// The ordinal of this request among those of its kind.
     pub(super) fn next(&mut self, asked: &Asked) -> u64 {
         let is_full = self.kinds.len() >= MAX_KINDS;
         let kind = (asked.verb, asked.resource.clone());
-        let turn = if is_full && !self.kinds.contains_key(&kind) {
+        let ordinal = if is_full && !self.kinds.contains_key(&kind) {
             &mut self.others
         } else {
             self.kinds.entry(kind).or_default()
         };
-        *turn += 1;
-        *turn
+        *ordinal += 1;
+        *ordinal
     }
 }
 
 /// A seed for one request (FNV-1a: the same everywhere, unlike the standard library's hashes).
-fn mix(seed: u64, asked: &Asked, turn: u64) -> u64 {
-    let bytes = seed.to_le_bytes().into_iter().chain(turn.to_le_bytes());
+fn mix(seed: u64, asked: &Asked, ordinal: u64) -> u64 {
+    let bytes = seed.to_le_bytes().into_iter().chain(ordinal.to_le_bytes());
     let bytes = bytes.chain(asked.verb.as_str().bytes()).chain(asked.resource.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

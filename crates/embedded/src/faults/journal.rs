@@ -1,4 +1,4 @@
-//! What was asked and what became of it. Bounded: the latest entries, and counts of everything.
+//! What was requested and what became of it. Bounded: the latest entries, and counts of everything.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -7,21 +7,19 @@ use std::time::Duration;
 use super::asked::Verb;
 use super::script::Cut;
 
-/// Entries that are kept.
+/// At most this many entries are kept.
 const MAX_ENTRIES: usize = 10_000;
 
 /// One thing that happened to a request. A watch can have several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The number of the request, counted from 1 as they came.
+    /// The number of the request, counted from 1 in the order of arrival.
     pub number: u64,
     /// When it happened, counted from the start of the plan.
     pub at: Duration,
-    /// What was asked.
     pub verb: Verb,
-    /// Of which path, with the query; long ones are shortened.
+    /// The path with the query. Long ones are shortened.
     pub path: String,
-    /// What became of it.
     pub happened: Happened,
 }
 
@@ -30,25 +28,25 @@ pub struct Entry {
 pub enum Happened {
     /// The server answered with this code.
     Answered(u16),
-    /// The server answered with this code, as of an earlier revision.
+    /// The server answered with this code, from the state at this earlier revision.
     AnsweredStale(u16, u64),
-    /// It was told to come back after so many seconds.
+    /// The answer was 429, with this many seconds in `Retry-After`.
     TooManyRequests(u64),
-    /// It was told that it may not.
+    /// The answer was 403.
     Forbidden,
-    /// It was told that somebody else was faster.
+    /// The answer was 409.
     Conflict,
-    /// It was told of an internal error.
+    /// The answer was 500.
     InternalError,
-    /// It did not reach the server.
+    /// The request did not reach the server.
     Refused,
     /// The server answered with this code, and the answer was lost.
     AnswerLost(u16),
-    /// Its watch was cut.
+    /// The watch was cut.
     WatchCut(Cut),
-    /// An event of its watch was held back by this.
+    /// An event of the watch was delayed by this.
     EventDelayed(Duration),
-    /// Its watch did not get a bookmark.
+    /// A bookmark of the watch was withheld.
     BookmarkWithheld,
 }
 

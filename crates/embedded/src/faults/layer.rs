@@ -55,7 +55,7 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<Response<PassedBody>, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Whether the server is ready matters when the request gets there.
+        // The server has to be ready only when the request gets there.
         Poll::Ready(Ok(()))
     }
 
@@ -91,7 +91,7 @@ impl Passage {
         Ok(self.follow(answer?))
     }
 
-    /// Waits on the way; forever once everything has stopped.
+    /// Waits for the time that the request travels, or for ever once everything is halted.
     async fn travel(&self, time: Duration) {
         if !time.is_zero() {
             tokio::time::sleep(time).await;
@@ -101,7 +101,7 @@ impl Passage {
         }
     }
 
-    /// What comes back.
+    /// The answer that reaches the client.
     async fn arrive(
         &self,
         server: Upstream,
@@ -136,7 +136,7 @@ impl Passage {
         answer
     }
 
-    /// Lets the server carry the request out; with the revision if the answer is an old one.
+    /// Sends the request to the server. The answer has a revision if it is a stale one.
     async fn ask(
         &self,
         mut server: Upstream,
@@ -157,7 +157,7 @@ impl Passage {
         Ok((answer, None))
     }
 
-    /// Stays with a watch for as long as it lasts.
+    /// Applies the fate of a watch to its body.
     fn follow(self, answer: Response<PassedBody>) -> Response<PassedBody> {
         if self.asked.verb != Verb::Watch || !answer.status().is_success() {
             return answer;
@@ -167,12 +167,12 @@ impl Passage {
     }
 }
 
-/// What a client sees of a connection that is not there.
+/// The error that a client gets when a connection fails.
 pub(super) fn broken(kind: io::ErrorKind) -> BoxError {
     io::Error::new(kind, kind.to_string()).into()
 }
 
-/// An answer that the server did not give.
+/// An answer that does not come from the server.
 pub(super) fn refuse(refusal: &Refusal) -> Response<PassedBody> {
     dispatch::refuse(refusal).map(pass)
 }

@@ -1,4 +1,4 @@
-//! What may go wrong, how often, and until when: plain data.
+//! What may go wrong, how often, and until when, as plain data.
 
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -8,41 +8,39 @@ use super::asked::{Asked, Verb};
 /// How likely something is, from 0 (never) to 1 (always).
 pub type Chance = f64;
 
-/// What may happen to the requests of a client. The default is: nothing.
+/// What may happen to the requests of a client. By default nothing does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultPlan {
-    /// The first rule that fits a request decides; a request that none fits is left alone.
+    /// The first rule that matches a request decides. A request that matches none is left alone.
     pub rules: Vec<Rule>,
     /// Periods without faults, counted from the start of the plan.
     pub quiet: Vec<Range<Duration>>,
-    /// When faults end, counted from the start of the plan; none for never.
+    /// When faults end, counted from the start of the plan. Without it they never end.
     pub until: Option<Duration>,
 }
 
-/// What may happen to some requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Which requests.
     pub applies_to: Filter,
-    /// What happens to them, and how often.
     pub rates: Rates,
 }
 
-/// Which requests are meant.
+/// Selects requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// These verbs; empty for all.
+    /// Only these verbs; empty for all.
     pub verbs: Vec<Verb>,
-    /// This resource, as RBAC writes it: `pods` are the objects themselves, `pods/status` their status. None for all.
+    /// Only this resource, as RBAC writes it: `pods` are the objects themselves, `pods/status` their status. None for
+    /// all.
     pub resource: Option<String>,
-    /// The object of this name. None for all.
+    /// Only the object with this name. None for all.
     pub name: Option<String>,
 }
 
-/// How often each fault happens, and how bad it is. The default is: never.
+/// How often each fault occurs, and how severe it is. By default none does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
-    /// How long a request and its answer are on their way together.
+    /// How long a request and its answer travel in total.
     pub latency: RangeInclusive<Duration>,
     /// The answer is 429, and the server has done nothing.
     pub too_many_requests: Chance,
@@ -52,31 +50,31 @@ pub struct Rates {
     pub internal_error: Chance,
     /// There is no connection, and the server has done nothing.
     pub refused: Chance,
-    /// The server does what was asked, and the connection breaks before the answer arrives.
+    /// The server carries the request out, and the connection breaks before the answer arrives.
     pub answer_lost: Chance,
     /// A watch ends early.
     pub watch_cut: Chance,
-    /// After how many events, at the latest.
+    /// After how many events the watch ends, at the latest.
     pub cut_after_events: RangeInclusive<u64>,
-    /// After what time, at the latest.
+    /// After what time the watch ends, at the latest.
     pub cut_after: RangeInclusive<Duration>,
     /// The events of a watch arrive late, in order.
     pub watch_delayed: Chance,
-    /// By how much each.
+    /// The delay of each event.
     pub watch_delay: RangeInclusive<Duration>,
-    /// A watch gets no bookmarks, except the one that ends its initial events, which every server owes.
+    /// A watch gets no bookmarks, except the one at the end of its initial events, which every server must send.
     pub bookmarks_withheld: Chance,
-    /// A read is answered as of an earlier revision, as by a replica that lags behind. That concerns reads which allow
-    /// it: with `resourceVersion` 0 any revision, with another number at least that one.
+    /// A read is answered from an earlier revision, as by a replica that lags behind. This affects reads that allow it:
+    /// with `resourceVersion` 0 any revision, with another number at least that one.
     pub stale: Chance,
-    /// By how many revisions.
+    /// How many revisions a stale answer lags behind.
     pub stale_by: RangeInclusive<u64>,
-    /// Whether reads that ask for the most recent state are stale too. No real server does that.
+    /// Whether reads of the most recent state are stale too. No real server does that.
     pub stale_quorum_reads: bool,
 }
 
 impl FaultPlan {
-    /// The same for all requests.
+    /// A plan with the same rates for all requests.
     pub fn always(rates: Rates) -> Self {
         Self { rules: vec![Rule { applies_to: Filter::default(), rates }], ..Self::default() }
     }
@@ -95,7 +93,7 @@ impl FaultPlan {
         self
     }
 
-    /// Whether faults happen at that time.
+    /// Whether faults occur at that time.
     pub(super) fn is_active(&self, elapsed: Duration) -> bool {
         self.until.is_none_or(|end| elapsed < end)
             && !self.quiet.iter().any(|period| period.contains(&elapsed))
@@ -118,14 +116,14 @@ impl Filter {
         Self { verbs, ..Self::default() }
     }
 
-    /// Only those for this resource.
+    /// Restricts the filter to this resource.
     #[must_use]
     pub fn of(mut self, resource: &str) -> Self {
         self.resource = Some(resource.to_owned());
         self
     }
 
-    /// Only those that name this object.
+    /// Restricts the filter to the object with this name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
@@ -162,7 +160,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// A bad day: a little of everything that a real server and network do.
+    /// A bad day: a little of everything that real servers and networks do.
     pub fn rough() -> Self {
         Self {
             latency: Duration::from_millis(1)..=Duration::from_millis(1500),

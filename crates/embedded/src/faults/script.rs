@@ -1,4 +1,4 @@
-//! Faults at chosen requests: "the third PATCH of nodeimages is done, but its answer is lost".
+//! Faults at chosen requests, such as "the third PATCH of nodeimages is carried out, but its answer is lost".
 
 use std::time::Duration;
 
@@ -20,22 +20,22 @@ pub enum Action {
     InternalError,
     /// There is no connection; nothing was done.
     Refused,
-    /// It is done, and the connection breaks before the answer arrives.
+    /// The request is carried out, and the connection breaks before the answer arrives.
     AnswerLost,
-    /// A watch ends before the event after this many.
+    /// A watch ends after this many events.
     CutWatch(u64, Cut),
-    /// Each event of a watch arrives late by this.
+    /// Each event of a watch is delayed by this.
     DelayWatch(Duration),
     /// A watch gets no bookmarks.
     WithholdBookmarks,
-    /// A read is answered as of this many revisions ago, whichever state it asks for.
+    /// A read is answered from this many revisions ago, whichever state it asks for.
     Stale(u64),
 }
 
 /// How a watch ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// As when the server ends it.
+    /// The answer ends normally, as when the server ends the watch.
     Clean,
     /// The connection breaks.
     Broken,
@@ -43,35 +43,35 @@ pub enum Cut {
     Torn,
 }
 
-/// A fault at one chosen request, or at each.
+/// A fault at one chosen request, or at every request.
 #[derive(Clone, Debug)]
 pub struct ScriptedFault {
     filter: Filter,
-    /// Which one; none for each.
+    /// Which request, counted from 1; none for every request.
     at: Option<u64>,
     action: Action,
     met: u64,
 }
 
 impl ScriptedFault {
-    /// Happens to the `at`-th request, counted from 1.
+    /// A fault at the `at`-th request, counted from 1.
     pub fn at(at: u64, action: Action) -> Self {
         Self { filter: Filter::default(), at: Some(at), action, met: 0 }
     }
 
-    /// Happens to each request.
+    /// A fault at every request.
     pub fn always(action: Action) -> Self {
         Self { filter: Filter::default(), at: None, action, met: 0 }
     }
 
-    /// Counts only these requests.
+    /// Counts only the requests that this filter selects.
     #[must_use]
     pub fn of(mut self, filter: Filter) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Takes note of a request; what happens if it is the chosen one.
+    /// Counts a request, and returns the action if it is the chosen one.
     pub(super) fn meets(&mut self, asked: &Asked) -> Option<Action> {
         if !self.filter.fits(asked) {
             return None;

@@ -1,6 +1,6 @@
-//! Reads from the past, as a replica gives them that lags behind. The server itself is asked what it had at an earlier
-//! revision (`resourceVersionMatch=Exact`), so the answer is old but whole. If it has forgotten that revision, or the
-//! read does not allow an old answer, the answer is a fresh one.
+//! Reads from the past, as a lagging replica answers them. The server itself is asked for its state at an earlier
+//! revision (`resourceVersionMatch=Exact`), so the answer is old but consistent. If the server has forgotten that
+//! revision, or the read does not allow an old answer, the answer is a fresh one.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,7 +21,7 @@ use super::layer::{Upstream, refuse};
 use crate::refusal::Refusal;
 use crate::request::{Query, Target};
 
-/// An old answer and its revision; none if there should be a fresh one.
+/// A stale answer and its revision; none if the answer has to be fresh.
 pub(super) async fn answer(
     server: &mut Upstream,
     head: &Parts,
@@ -48,7 +48,7 @@ struct Read<'a> {
     head: &'a Parts,
     target: Target,
     query: Query,
-    /// The oldest revision that the client takes.
+    /// The oldest revision that the client accepts.
     not_before: u64,
 }
 
@@ -71,14 +71,13 @@ impl<'a> Read<'a> {
             "" => return None,
             number => number.parse().ok()?,
         };
-        // A watch from a version has nothing to start with, and a list of at most so many objects from a version is
-        // exact already.
+        // A watch from a version has no initial state, and a limited list from a version is exact already.
         let is_exact = not_before > 0 && query.limit > 0 && query.resource_version_match.is_none();
         let is_resumed = query.watch && (not_before > 0 || query.send_initial_events == Some(false));
         (!is_exact && !is_resumed).then_some(Self { head, target, query, not_before })
     }
 
-    /// The revision of the server.
+    /// The current revision of the server.
     async fn present(&self, server: &mut Upstream) -> Result<Option<u64>, BoxError> {
         let (code, list) = self.ask(server, &self.collection(), &[("limit", "1")]).await?;
         let revision = list["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
@@ -110,7 +109,7 @@ impl<'a> Read<'a> {
         }))
     }
 
-    /// Everything as it was, and then what has happened since.
+    /// The state at a revision as initial events, followed by what has happened since.
     async fn watch_from(
         &self,
         server: &mut Upstream,
@@ -133,7 +132,7 @@ impl<'a> Read<'a> {
         Ok(Some(watch.map(|rest| Continued { first: Some(lines.concat().into()), rest }.boxed_unsync())))
     }
 
-    /// The objects that the read means, as they were.
+    /// The selected objects at a revision.
     async fn objects_at(
         &self,
         server: &mut Upstream,
@@ -154,7 +153,7 @@ impl<'a> Read<'a> {
         selectors.into_iter().filter(|(_, selector)| !selector.is_empty())
     }
 
-    /// Asks the server for something else than the client did.
+    /// Sends the server another request than the client's.
     async fn ask(
         &self,
         server: &mut Upstream,
@@ -169,7 +168,7 @@ impl<'a> Read<'a> {
         Ok((code, serde_json::from_slice(&text).unwrap_or_default()))
     }
 
-    /// The client's query, with some words replaced.
+    /// The client's query, with some parameters replaced.
     fn uri(&self, path: &str, without: &[&str], with: &[(&str, &str)]) -> Result<Uri, BoxError> {
         let given = form_urlencoded::parse(self.head.uri.query().unwrap_or_default().as_bytes());
         let kept = given.filter(|(name, _)| !without.contains(&name.as_ref()));
@@ -186,7 +185,7 @@ impl<'a> Read<'a> {
         Ok(request.body(nothing.boxed_unsync())?)
     }
 
-    /// The path of all objects beside the one that is meant.
+    /// The path of the collection that the named object is in.
     fn collection(&self) -> String {
         let path = self.head.uri.path().trim_end_matches('/');
         match &self.target.name {
@@ -234,7 +233,7 @@ impl Body for Continued {
     }
 }
 
-/// The objects of a list, each with its kind, which a real server leaves out.
+/// The objects of a list, each with its kind, which real servers leave out.
 fn objects(list: &Value) -> impl Iterator<Item = Value> {
     let items = list["items"].as_array().into_iter().flatten().cloned();
     items.map(|mut object| {

@@ -1,7 +1,7 @@
-//! A watch under way: its lines arrive late, lack bookmarks, or end early.
+//! A watch under way: its lines are late, lack bookmarks, or end early.
 //!
 //! Lines are taken from the server as they come, wait here until they are due, and leave in order. As many wait as the
-//! server itself would hold for a slow client; with more, the server sees a slow client.
+//! server itself would hold for a slow client; beyond that the server sees a slow client.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,12 +23,12 @@ use super::layer::broken;
 use super::script::Cut;
 use super::{Faults, PassedBody};
 
-/// Lines that wait here.
+/// At most this many lines wait.
 const MAX_WAITING: usize = 1024;
 /// The annotation of the one bookmark that a client cannot do without.
 const END_OF_INITIAL: &str = "k8s.io/initial-events-end";
 
-/// The body of a watch, with what happens to it.
+/// The body of a watch, with its faults.
 pub(super) struct WatchBody {
     /// None once the watch is cut, so that the server sees its client leave.
     inner: Option<PassedBody>,
@@ -97,7 +97,7 @@ impl WatchBody {
         Poll::Ready(self.waiting.pop_front().map(|(_, line)| Ok(line)))
     }
 
-    /// Takes what the server has to say, as long as there is room.
+    /// Takes lines from the server, as long as there is room.
     fn take(&mut self, ctx: &mut Context<'_>) {
         while self.waiting.len() < MAX_WAITING
             && let Some(inner) = &mut self.inner
@@ -144,7 +144,7 @@ impl WatchBody {
 
     fn delay(&mut self) -> Duration {
         match &self.fate.delay {
-            // Drawn in any case, so that a quiet hour does not move what comes after it.
+            // Drawn in any case, so that a quiet period does not change what comes after it.
             Some(delay) => {
                 let delay = within(&mut self.fate.random, delay);
                 if self.is_active() { delay } else { Duration::ZERO }
@@ -153,7 +153,7 @@ impl WatchBody {
         }
     }
 
-    /// Ends the watch, unless it is quiet; whether it did.
+    /// Ends the watch, unless the period is quiet. Returns whether it ended.
     fn cut(&mut self) -> bool {
         let (Some(cut), true) = (self.fate.cut.take(), self.is_active()) else { return false };
         self.note(Happened::WatchCut(cut.how));

@@ -1,4 +1,4 @@
-//! How long ago something was, in the few letters that kubectl users know.
+//! How long ago something happened, in the short form that kubectl users know.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -8,7 +8,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The time since a moment that stands in an object as text.
+/// The time since a timestamp in an object.
 pub fn since(moment: &Value, now: Timestamp) -> String {
     match parse(moment) {
         Moment::Unknown => "<unknown>".to_owned(),
@@ -17,7 +17,7 @@ pub fn since(moment: &Value, now: Timestamp) -> String {
     }
 }
 
-/// The time between two moments that stand in an object, or until now if the second is not there yet.
+/// The time between two timestamps in an object, or until now if the second is missing.
 pub fn between(start: &Value, end: &Value, now: Timestamp) -> String {
     let Moment::At(start) = parse(start) else { return String::new() };
     let end = if let Moment::At(end) = parse(end) { end } else { now };
@@ -37,14 +37,14 @@ fn parse(moment: &Value) -> Moment {
     }
 }
 
-/// A duration with one or two units: the longer it is, the less its small ones matter. The steps are those of kubectl.
+/// A duration in one or two units: the longer it is, the less the small units matter. The steps are those of kubectl.
 pub fn shown(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let two = |large: i64, unit: &str, small: i64, rest: &str| {
         if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit}{small}{rest}") }
     };
     match seconds {
-        // Clocks of two machines may differ by a moment; more than that is an error worth seeing.
+        // The clocks of two machines may differ by a moment; more than that is an error worth showing.
         ..-1 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         _ if seconds < 2 * MINUTE => format!("{seconds}s"),
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_reads_as_in_kubectl() {
+    fn a_duration_is_shown_as_in_kubectl() {
         let table = [
             (-2, "<invalid>"),
             (-1, "0s"),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_that_is_not_there_is_unknown() {
+    fn a_missing_timestamp_is_unknown() {
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(since(&Value::Null, now), "<unknown>");
         assert_eq!(since(&"yesterday".into(), now), "<invalid>");

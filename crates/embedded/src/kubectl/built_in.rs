@@ -1,5 +1,5 @@
 //! The columns of the built-in kinds, as a real server has them. A kind that is not in the table shows its name and
-//! when it was made.
+//! age.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,16 +11,14 @@ use super::cells::{
 };
 use super::{age, pod};
 
-/// A column of a built-in kind.
 pub struct Column {
     pub name: &'static str,
     pub value_type: &'static str,
-    /// Above 0 it is shown by `-o wide` only.
+    /// Columns with a priority above 0 are shown only by `-o wide`.
     pub priority: i64,
     pub cell: fn(&Value, Timestamp) -> Value,
 }
 
-/// The columns of a kind.
 pub fn columns(group: &str, kind: &str) -> &'static [Column] {
     let row = TABLE.iter().find(|row| row.0 == group && row.1 == kind);
     row.map_or(&[NAME, CREATED], |row| row.2)

@@ -1,4 +1,4 @@
-//! What stands in the cells of built-in kinds, in the words of a real server.
+//! The contents of the cells of built-in kinds, in the words of a real server.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub fn whole(value: &Value) -> Value {
     value.as_i64().unwrap_or(0).into()
 }
 
-/// A number or a percentage, as budgets have them.
+/// A number or a percentage, as in disruption budgets.
 pub fn amount(value: &Value) -> Value {
     match value {
         Value::Null => "N/A".into(),
@@ -48,7 +48,7 @@ pub fn ready_of_wanted(set: &Value) -> Value {
     format!("{}/{wanted}", set["status"]["readyReplicas"].as_i64().unwrap_or(0)).into()
 }
 
-/// A field of each container in a template, joined by commas.
+/// One field of each container in a template, joined by commas.
 pub fn of_containers(object: &Value, field: &str) -> Value {
     let templates = ["/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers"];
     let containers = templates.iter().find_map(|place| object.pointer(place)?.as_array());
@@ -177,7 +177,7 @@ pub fn job_completions(job: &Value) -> String {
     }
 }
 
-/// A field that is called differently in the two groups of events.
+/// A field that has different names in the two groups of events.
 pub fn either<'a>(event: &'a Value, core: &str, other: &str) -> &'a Value {
     event.get(core).or_else(|| event.get(other)).unwrap_or(&Value::Null)
 }

@@ -9,15 +9,15 @@ use crate::refusal::Refusal;
 use crate::resource::{Resource, Resources, version_priority};
 use crate::server::{Server, Whole};
 
-/// The media type by which clients recognise that they got everything at once.
+/// The media type by which clients recognise the aggregated answer.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// The same for definitions, in the order in which a real server has them.
+/// The verbs of definitions, in the order of a real server.
 const DEFINED_VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// `/api`: the core.
+/// `/api`: the core group.
 pub fn core(server: &Server, request: &Whole) -> Answer {
     let resources = &server.lock().resources;
     if wants_aggregated_discovery(request.headers()) {
@@ -29,7 +29,7 @@ pub fn core(server: &Server, request: &Whole) -> Answer {
     )
 }
 
-/// `/apis`: all groups but the core.
+/// `/apis`: all groups except the core.
 pub fn groups(server: &Server, request: &Whole) -> Answer {
     let resources = &server.lock().resources;
     let names = group_names(resources);
@@ -75,7 +75,7 @@ pub fn resources(server: &Server, group: &str, version: &str) -> Result<Answer, 
     Ok(Answer::json(StatusCode::OK, &list))
 }
 
-/// The groups besides the core: built-in ones first, so that a definition cannot take a short name from them.
+/// The groups except the core. Built-in ones come first, so that a definition cannot take a short name from them.
 fn group_names(resources: &Resources) -> Vec<&str> {
     let mut names: Vec<(bool, &str)> = resources
         .iter()
@@ -97,7 +97,7 @@ pub fn versions<'a>(resources: &'a Resources, group: &str) -> Vec<&'a str> {
     versions
 }
 
-/// The kinds that a version has.
+/// The kinds in a version.
 pub fn members<'a>(
     resources: &'a Resources,
     group: &'a str,

@@ -1,4 +1,4 @@
-//! In which form a client wants objects: as they are, only their metadata, or as a table for a terminal.
+//! The form in which a client wants objects: as they are, only their metadata, or as a table for a terminal.
 
 use http::HeaderMap;
 
@@ -6,18 +6,17 @@ use crate::refusal::Refusal;
 
 const KNOWN: &str = "only the following media types are accepted: application/json";
 
-/// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The objects themselves.
     Objects,
     /// Only their metadata.
     Metadata,
-    /// Rows with cells, and this much of each object beside them.
+    /// Rows with cells, each with this much of its object beside them.
     Table(Beside),
 }
 
-/// What stands beside the cells of a row.
+/// What accompanies the cells of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     Nothing,
@@ -25,7 +24,7 @@ pub enum Beside {
     Object,
 }
 
-/// One acceptable media type, with the parameters that Kubernetes gives a meaning to.
+/// One acceptable media type, with the parameters that mean something in Kubernetes.
 struct Clause<'a> {
     media_type: &'a str,
     kind: Option<&'a str>,
@@ -34,7 +33,7 @@ struct Clause<'a> {
 }
 
 impl Form {
-    /// The first form that the client accepts and that there is.
+    /// The first form that the client accepts and the server supports.
     pub fn of(headers: &HeaderMap, query: &str) -> Result<Self, Refusal> {
         let accept = accepted(headers);
         if accept.trim().is_empty() {
@@ -75,7 +74,7 @@ pub fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
     known.next().is_some_and(|first| first.kind == Some("APIGroupDiscoveryList"))
 }
 
-/// What a client may be answered with; a header that is not text accepts nothing.
+/// The media types that a client accepts. A header that is not text accepts nothing.
 fn accepted(headers: &HeaderMap) -> String {
     let values = headers.get_all(http::header::ACCEPT).iter();
     let values: Vec<&str> = values.map(|value| value.to_str().unwrap_or("?")).collect();
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_known_form_is_taken() {
+    fn the_first_supported_form_is_chosen() {
         let table = Form::Table(Beside::Metadata);
         let metadata = Form::Metadata;
         let cases = [

@@ -1,4 +1,4 @@
-//! Is it there, and which version does it speak?
+//! Probes, and the version that the server speaks.
 
 use http::StatusCode;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::dispatch::Answer;
 use crate::server::Whole;
 
-/// The version of Kubernetes whose behaviour the contract suite compares with.
+/// The minor version of Kubernetes that the contract suite compares with.
 const MINOR: &str = "36";
 
 /// The answer to `kubectl version`.
@@ -25,7 +25,7 @@ pub fn version() -> Answer {
     Answer::json(StatusCode::OK, &version)
 }
 
-/// Kubernetes calls machines what Go calls them.
+/// Kubernetes uses Go's names for architectures.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -34,7 +34,7 @@ fn architecture() -> &'static str {
     }
 }
 
-/// A server that answers is ready: there is nothing behind it that could be missing.
+/// A server that answers is ready: it depends on nothing that could be missing.
 pub fn probe(name: &str, request: &Whole) -> Answer {
     let query = request.uri().query().unwrap_or_default();
     let is_verbose = form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "verbose");

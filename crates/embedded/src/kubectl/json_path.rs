@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonPath(Vec<Step>);
 
@@ -16,7 +15,7 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Reads a path; none if it is more than columns may use.
+    /// Reads a path; none if it uses more than columns may.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim().trim_start_matches('$');
         let mut steps = Vec::new();
@@ -73,7 +72,7 @@ impl Step {
     }
 }
 
-/// A name up to the next unescaped dot or bracket; a lone dot is no step.
+/// A name up to the next unescaped dot or bracket. A dot alone is no step.
 fn parse_field(text: &str) -> Option<(Option<Step>, &str)> {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -95,7 +94,7 @@ fn field_step(name: String) -> Option<Step> {
     }
 }
 
-/// What stands between brackets; the opening one is already gone.
+/// The content of brackets, after the opening one.
 fn parse_bracket(text: &str) -> Option<(Option<Step>, &str)> {
     if let Some(filter) = text.strip_prefix("?(") {
         let (filter, rest) = filter.split_once(")]")?;
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_none() {
+    fn an_unsupported_path_is_none() {
         for path in [".a[", ".a[x]", ".a[?(@.b)]", ".a[?(b==1)]", ".a['b]", ".a\\"] {
             assert_eq!(JsonPath::parse(path), None, "{path}");
         }

@@ -1,4 +1,4 @@
-//! What the fields of each kind mean, for `kubectl explain`, and which words a request may carry, so that kubectl
+//! What the fields of each kind mean, for `kubectl explain`, and which options a request may have, so that kubectl
 //! leaves validation to the server. One document per group version, as in OpenAPI v3.
 
 mod built_in;
@@ -13,7 +13,8 @@ use crate::refusal::Refusal;
 use crate::resource::{Resource, Resources};
 use crate::server::Server;
 
-/// Answers `/openapi/v3` and what is below it. A document is made once: kubectl asks for it before almost every command.
+/// Answers `/openapi/v3` and everything below it. Each document is made once: kubectl asks for it before almost every
+/// command.
 pub fn answer(server: &Server, path: &[&str]) -> Result<Answer, Refusal> {
     let place = path.join("/");
     let (resources, kept) = {
@@ -31,7 +32,7 @@ pub fn answer(server: &Server, path: &[&str]) -> Result<Answer, Refusal> {
     };
     let text = Bytes::from(document.to_string());
     let mut state = server.lock();
-    // Not kept if a kind has changed while nobody held the lock.
+    // The document is not kept if a kind changed while the lock was free.
     if state.resources.edition() == resources.edition() {
         state.documents.insert(place, text.clone());
     }
@@ -79,7 +80,7 @@ fn document(resources: &Resources, group: &str, version: &str) -> Result<Value, 
     }))
 }
 
-/// A domain as the beginning of a name: `io.kruise.apps`.
+/// A reversed domain as the beginning of a name: `io.kruise.apps`.
 fn reversed(group: &str) -> String {
     group.rsplit('.').collect::<Vec<_>>().join(".")
 }
@@ -88,7 +89,7 @@ fn group_version_kind(resource: &Resource, version: &str) -> Value {
     json!({ "group": resource.group, "version": version, "kind": resource.kind })
 }
 
-/// The schema of a definition, with what every object has besides.
+/// The schema of a definition, completed by the fields of every object.
 fn defined(resource: &Resource, version: &str) -> Value {
     let source = resource.version(version).and_then(|version| version.source.as_deref());
     let mut schema = source.cloned().unwrap_or_else(|| json!({ "type": "object" }));
@@ -100,7 +101,7 @@ fn defined(resource: &Resource, version: &str) -> Value {
     schema
 }
 
-/// The words that a patch may carry: kubectl looks here whether the server validates fields and can try things out.
+/// The options of a patch: kubectl looks here to learn whether the server validates fields and supports dry runs.
 fn patch(resource: &Resource, version: &str) -> Value {
     let parameter = |name: &str| json!({ "name": name, "in": "query", "schema": { "type": "string" } });
     let parameters = ["dryRun", "fieldManager", "fieldValidation"].map(parameter);

@@ -1,4 +1,4 @@
-//! How a pod is doing, in one word: the oldest riddle of `kubectl get`, answered as a real server answers it.
+//! How a pod is doing, in one word, as a real server sums it up for `kubectl get`.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,12 +12,12 @@ pub struct Summary {
     pub restarts: String,
 }
 
-/// What is counted over the containers.
+/// Counts over the containers.
 #[derive(Default)]
 struct Tally {
     ready: usize,
     restarts: i64,
-    /// When a container last ended before it was started again.
+    /// When a container last ended before a restart.
     last_restart: Option<Timestamp>,
 }
 
@@ -37,7 +37,6 @@ impl Tally {
 }
 
 impl Summary {
-    /// Reads a pod.
     pub fn of(pod: &Value, now: Timestamp) -> Self {
         let status = &pod["status"];
         let mut reason = text(&status["phase"]).to_owned();
@@ -79,7 +78,7 @@ impl Summary {
     }
 }
 
-/// The word for the init container that has not done its part, if there is one.
+/// The word for the first init container that is not done, if there is one.
 fn initializing(pod: &Value, initial: &mut Tally, sidecar: &mut Tally) -> Option<String> {
     let containers: Vec<&Value> = items(&pod["spec"]["initContainers"]).collect();
     for (index, status) in items(&pod["status"]["initContainerStatuses"]).enumerate() {
@@ -109,7 +108,7 @@ fn initializing(pod: &Value, initial: &mut Tally, sidecar: &mut Tally) -> Option
     None
 }
 
-/// The word of the main containers, where the first has the last say, and whether one runs.
+/// The word for the main containers, where the first one takes precedence, and whether one of them runs.
 fn main_containers(status: &Value, tally: &mut Tally) -> (Option<String>, bool) {
     let (mut word, mut has_running) = (None, false);
     let statuses: Vec<&Value> = items(&status["containerStatuses"]).collect();
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_says_how_it_is_doing() {
+    fn the_cells_of_a_pod_sum_up_its_status() {
         let spec = json!({ "containers": [{ "name": "a" }, { "name": "b" }] });
         let running = json!({ "ready": true, "state": { "running": {} }, "restartCount": 0 });
         let crashed = json!({

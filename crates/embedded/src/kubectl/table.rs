@@ -1,5 +1,5 @@
-//! Objects as rows with cells. A definition says where its columns find their values; the columns of built-in kinds
-//! are code, as in a real server.
+//! Objects as rows with cells. A definition says where its columns find their values; the columns of built-in kinds are
+//! code, as in a real server.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -15,10 +15,9 @@ const NAME: &str = "Name must be unique within a namespace. Is required when cre
                     is primarily intended for creation idempotence and configuration definition. Cannot be updated. \
                     More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
-/// The columns of one version of a kind.
 #[derive(Clone)]
 pub enum Columns {
-    /// From a definition: the name, and then these.
+    /// From a definition: the name, followed by these.
     Defined(Vec<(Column, Option<JsonPath>)>),
     /// Of a built-in kind.
     BuiltIn(&'static [built_in::Column]),
@@ -38,7 +37,6 @@ impl Columns {
         Self::Defined(columns.into_iter().map(with_path).collect())
     }
 
-    /// The headings.
     pub fn definitions(&self) -> Value {
         let definition = |name: &str, kind: &str, format: &str, description: &str, priority: i64| {
             json!({
@@ -98,7 +96,8 @@ fn whole(object: &Value, (api_version, kind): (&str, &str)) -> Value {
     object
 }
 
-/// The cell of a defined column: what does not fit the column's type is left out, as a real server does.
+/// The cell of a column from a definition. A value that does not fit the column's type is left out, as in a real
+/// server.
 fn cell(value_type: &str, path: Option<&JsonPath>, object: &Value, now: Timestamp) -> Value {
     let Some(value) = path.and_then(|path| path.find(object)) else { return Value::Null };
     match (value_type, value) {

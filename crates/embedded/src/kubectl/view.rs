@@ -1,4 +1,4 @@
-//! Objects as one client wants to see them: each answer and each event of a watch passes through here.
+//! Objects in the form that one client wants: each answer and each event of a watch passes through here.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use crate::server::{Server, Whole};
 use crate::store::Stored;
 use prewarm_clock::Clock;
 
-/// How a client sees the objects of a kind.
 #[derive(Clone)]
 pub(crate) struct View {
     form: Form,
@@ -40,7 +39,6 @@ impl View {
         })
     }
 
-    /// One object.
     pub(crate) fn object(&self, object: &Stored) -> Bytes {
         match self.form {
             Form::Objects if self.narrows() => self.narrowed(object).to_string().into(),
@@ -55,7 +53,6 @@ impl View {
         }
     }
 
-    /// A page of a list.
     pub(crate) fn list(&self, page: &Page) -> Bytes {
         let values = || page.objects.iter().map(|object| object.value());
         match self.form {
@@ -87,7 +84,7 @@ impl View {
         }
     }
 
-    /// The events of a watch, if they are seen as anything else than they are.
+    /// How the events of a watch are shown, unless they are sent as they are.
     pub(crate) fn events(&self) -> Option<EventView> {
         let columns = match self.form {
             Form::Objects if !self.narrows() => return None,
@@ -120,7 +117,7 @@ impl View {
     }
 }
 
-/// The metadata of an object, which its text already holds.
+/// The metadata of an object, taken from its text.
 fn metadata_text(object: &Stored) -> String {
     let metadata = String::from_utf8_lossy(object.metadata());
     format!(
@@ -135,7 +132,8 @@ fn table_value(metadata: &Value, definitions: &Value, rows: &[Value]) -> Value {
     })
 }
 
-/// How a client sees the events of a watch. People watch tables and few of them, so a line is read back and made again.
+/// How a client sees the events of a watch. Only people watch tables, and few of them, so each line is parsed and
+/// rendered again.
 pub(crate) struct EventView {
     view: View,
     columns: Option<Columns>,
@@ -149,7 +147,7 @@ impl std::fmt::Debug for EventView {
 }
 
 impl EventView {
-    /// A line as this client sees it. An error stays one.
+    /// A line as this client sees it. Errors are unchanged.
     pub(crate) fn line(&mut self, line: Bytes) -> Bytes {
         let Ok(mut event) = serde_json::from_slice::<Value>(&line) else { return line };
         if event["type"] == "ERROR" {
@@ -163,7 +161,7 @@ impl EventView {
             }
             None => table::metadata(&object),
             Some(columns) => {
-                // Headings come with the first row only.
+                // Only the first row comes with headings.
                 let definitions = if self.has_headings { Value::Null } else { columns.definitions() };
                 let metadata = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
                 let row = self.view.row(columns, &object);

@@ -1,11 +1,10 @@
-//! Which options of a list or watch go together.
+//! Checks which options of a list or watch go together.
 
 use crate::refusal::{Cause, Refusal};
 use crate::request::Query;
 
 const MATCH: &str = "resourceVersionMatch";
 
-/// Checks the options of a list.
 pub(super) fn list(query: &Query) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     let version = query.resource_version.as_deref().unwrap_or_default();
@@ -33,7 +32,6 @@ pub(super) fn list(query: &Query) -> Result<(), Refusal> {
     refuse(&causes)
 }
 
-/// Checks the options of a watch.
 pub(super) fn watch(query: &Query) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     let word = query.resource_version_match.as_deref();

@@ -1,5 +1,4 @@
-//! Continue tokens: where the next page starts. They look like those of a real server, whose clients must not read
-//! them either.
+//! Continue tokens: where the next page starts. They look like those of a real server, which are opaque to clients too.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,13 +6,12 @@ use serde_json::{Value, json};
 
 use crate::store::Key;
 
-/// The one form of tokens there is.
+/// The only version of tokens.
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Where a list goes on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    /// The moment that all pages show; none for a client that has lost it and takes what there is.
+    /// The revision that all pages show; none for a client that lost it and accepts the current state.
     pub revision: Option<u64>,
     /// The last object of the page before.
     pub after: Key,
@@ -65,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_comes_back_as_it_was() {
+    fn a_token_survives_encoding_and_decoding() {
         let key =
             |namespace: &str, name: &str| Key { namespace: namespace.to_owned(), name: name.to_owned() };
         for (namespace, after) in

@@ -1,24 +1,23 @@
-//! The built-in kinds that our programs touch. Adding one is one line.
+//! The built-in kinds that our programs use. Adding one takes one line.
 
 use super::{Resource, Selectable, Version};
 
-/// What a kind has, besides its names.
 #[derive(Clone, Copy)]
 enum Scope {
     Cluster,
     Namespaced,
 }
 
-/// Which parts of an object the server treats apart.
+/// Which parts of an object the server treats separately.
 #[derive(Clone, Copy)]
 enum Parts {
     /// One piece, such as a Secret.
     Whole,
-    /// A spec whose changes are counted, and a status written apart.
+    /// A spec with a generation, and a separate status.
     SpecAndStatus,
-    /// A status written apart, and nothing counted, such as a Node.
+    /// A separate status and no generation, such as a Node.
     Status,
-    /// A spec whose changes are counted, and no status.
+    /// A spec with a generation, and no status.
     Spec,
 }
 
@@ -58,11 +57,10 @@ const TABLE: [Row; 26] = [
     ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", Cluster, Spec, ""),
 ];
 
-/// What `kubectl get all` shows, which is far from all.
+/// What `kubectl get all` shows, which is far from everything.
 const IN_ALL: [&str; 8] =
     ["CronJob", "DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "Service", "StatefulSet"];
 
-/// Every built-in kind.
 pub fn all() -> Vec<Resource> {
     TABLE.iter().map(resource).collect()
 }

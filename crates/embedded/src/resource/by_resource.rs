@@ -1,8 +1,8 @@
-//! A map by group and plural. It is looked into several times in every request, so a look must not copy the names.
+//! A map by group and plural. Every request looks into it several times, so a lookup must not copy the names.
 
 use std::collections::BTreeMap;
 
-/// Something for each resource, sorted by group and plural.
+/// One value for each resource, sorted by group and plural.
 #[derive(Clone, Debug)]
 pub struct ByResource<T>(BTreeMap<String, BTreeMap<String, T>>);
 
@@ -13,22 +13,18 @@ impl<T> Default for ByResource<T> {
 }
 
 impl<T> ByResource<T> {
-    /// What there is for a resource.
     pub fn find(&self, group: &str, plural: &str) -> Option<&T> {
         self.0.get(group)?.get(plural)
     }
 
-    /// What there is for a resource, to be changed.
     pub fn find_mut(&mut self, group: &str, plural: &str) -> Option<&mut T> {
         self.0.get_mut(group)?.get_mut(plural)
     }
 
-    /// Puts something there for a resource, in place of what there was.
     pub fn insert(&mut self, group: &str, plural: &str, value: T) {
         self.0.entry(group.to_owned()).or_default().insert(plural.to_owned(), value);
     }
 
-    /// Takes away what there was for a resource.
     pub fn remove(&mut self, group: &str, plural: &str) -> Option<T> {
         let plurals = self.0.get_mut(group)?;
         let removed = plurals.remove(plural);
@@ -38,7 +34,7 @@ impl<T> ByResource<T> {
         removed
     }
 
-    /// The same resources, with something else for each.
+    /// The same resources with other values.
     pub fn map<U>(&self, mut change: impl FnMut(&T) -> U) -> ByResource<U> {
         let mut plurals = |plurals: &BTreeMap<String, T>| {
             plurals.iter().map(|(name, value)| (name.clone(), change(value))).collect()
@@ -46,7 +42,7 @@ impl<T> ByResource<T> {
         ByResource(self.0.iter().map(|(group, values)| (group.clone(), plurals(values))).collect())
     }
 
-    /// Everything, in order.
+    /// All values, in order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.0.values().flat_map(BTreeMap::values)
     }

@@ -1,4 +1,4 @@
-//! A kind from its CustomResourceDefinition.
+//! Reads a kind from its CustomResourceDefinition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn compiled(version: &Value, stored: &Value, ours: Option<&Served>) -> Result<Ve
     })
 }
 
-/// Compiles a schema, unless it is one of ours, which are compiled already: simulations start thousands of servers.
+/// Compiles a schema, unless it is one of ours. Those are compiled once, since simulations start thousands of servers.
 fn compile(source: &Value, ours: Option<&Served>) -> Result<Arc<Schema>, CompileError> {
     let whole = whole(source);
     match ours {
@@ -76,7 +76,7 @@ fn whole(source: &Value) -> Value {
     schema
 }
 
-/// The columns of a definition; one that gives none gets the age.
+/// The columns of a definition. Without any, the age is shown.
 fn columns(version: &Value) -> Vec<Column> {
     let Some(columns) = version["additionalPrinterColumns"].as_array().filter(|columns| !columns.is_empty())
     else {

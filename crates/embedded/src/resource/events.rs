@@ -7,7 +7,7 @@ use super::Resource;
 /// The group of the newer API.
 const NEWER: &str = "events.k8s.io";
 
-/// What differs: the name in the core, and in the newer API.
+/// The fields that differ: the name in the core, and the one in the newer API.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -18,7 +18,7 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// The group of the other API that shows the same objects, for events.
+/// For events, the group of the other API that shows the same objects.
 pub fn other_group(resource: &Resource) -> Option<&'static str> {
     match resource.group.as_str() {
         _ if resource.is_custom || resource.kind != "Event" => None,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_goes_there_and_back_unchanged() {
+    fn an_event_survives_conversion_and_back() {
         let mut event = json!({ "message": "hello", "involvedObject": { "name": "web" }, "count": 3 });
         complete(&mut event, "");
         let before = event.clone();

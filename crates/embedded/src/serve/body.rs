@@ -1,4 +1,5 @@
-//! The body of an answer on a socket: it counts as a request under way until its end, and ends when the server stops.
+//! The body of an answer on a socket: its request counts as under way until the body ends, and the body ends when the
+//! server stops.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,7 +13,7 @@ use crate::body::PassedBody;
 
 type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A body with what it holds open.
+/// A body with what it keeps open.
 pub struct SocketBody {
     body: PassedBody,
     stopped: Option<Stopped>,
@@ -20,7 +21,7 @@ pub struct SocketBody {
 }
 
 impl SocketBody {
-    /// A body that ends when `stopped` does. A text of known length is sent to its end in any case.
+    /// A body that ends when `stopped` does. A text of known length is sent completely in any case.
     pub fn new(
         body: PassedBody,
         under_way: UnderWay,

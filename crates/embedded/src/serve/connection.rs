@@ -1,4 +1,4 @@
-//! One connection: agree on keys, then take requests until either side has enough.
+//! One connection: a handshake, and then requests until either side closes it.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::body::{PassedBody, pass};
 use crate::dispatch;
 use crate::refusal::Refusal;
 
-/// The smallest buffer that hyper takes.
+/// The smallest buffer that hyper accepts.
 const MIN_HEAD_BYTES: usize = 8192;
 
 /// What all connections share.
@@ -37,15 +37,15 @@ pub struct Door {
 type Asked = Pin<Box<dyn Future<Output = Result<Response<PassedBody>, BoxError>> + Send>>;
 
 impl Door {
-    /// Lets the service answer. In a box, because the compiler cannot see through it that the answer may change threads.
+    /// Calls the service. The future is boxed, because the compiler cannot prove that it is `Send` otherwise.
     fn ask(&self, request: Request<Incoming>) -> Asked {
         Box::pin(self.service.clone().oneshot(request.map(pass)))
     }
 }
 
-/// Serves a connection to its end. What goes wrong on it is the client's to notice.
+/// Serves a connection until it ends. Its errors are left to the client to notice.
 pub async fn serve(stream: TcpStream, door: Arc<Door>, activity: Arc<Activity>) {
-    // Watches send small lines, and each should leave at once; a socket that cannot do that still works.
+    // Watches send short lines, and each should leave at once. A socket that does not support this still works.
     let _ = stream.set_nodelay(true);
     let handshake = timeout(door.limits.handshake, door.keys.acceptor.accept(stream));
     let Ok(Ok(stream)) = handshake.await else { return };
@@ -61,7 +61,7 @@ async fn take_requests(stream: TlsStream<TcpStream>, door: &Arc<Door>, activity:
     let stream = TokioIo::new(stream);
     let service = service_fn(|request| answer(door.clone(), activity.clone(), request));
     let limits = &door.limits;
-    // Two arms with the same steps, because the two kinds of connection share no trait.
+    // Two branches with the same steps, because the two kinds of connection share no trait.
     if speaks_http2 {
         let head_bytes = u32::try_from(limits.head_bytes).unwrap_or(u32::MAX);
         let connection = http2::Builder::new(TokioExecutor::new())
@@ -76,7 +76,7 @@ async fn take_requests(stream: TlsStream<TcpStream>, door: &Arc<Door>, activity:
         }
         let _ended = connection.await;
     } else {
-        // Quiet connections are ended from outside, so hyper needs no timer of its own.
+        // Idle connections are closed from outside, so hyper needs no timer of its own.
         let connection = http1::Builder::new()
             .header_read_timeout(None)
             .max_headers(limits.headers)
@@ -96,7 +96,7 @@ async fn answer(
     activity: Arc<Activity>,
     request: Request<Incoming>,
 ) -> Result<Response<SocketBody>, BoxError> {
-    // Asked before the body is read: a stranger's body costs nothing.
+    // Checked before the body is read, so that the body of a stranger costs nothing.
     let is_known = has_token(&door.keys, &request);
     let under_way = activity.begin(is_known);
     let response = if is_known {
@@ -118,11 +118,11 @@ fn has_token<B>(keys: &Keys, request: &Request<B>) -> bool {
 
 /// Ends when the server stops.
 async fn stopped(mut stopped: watch::Receiver<bool>) {
-    // A server that is gone has stopped too.
+    // A server that was dropped has stopped too.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Ends when a connection has been without a request for longer than it may.
+/// Returns when a connection has been without a request for longer than it may.
 async fn quiet_for_too_long(activity: &Activity, limits: &Limits) {
     loop {
         let quiet = activity.quiet();

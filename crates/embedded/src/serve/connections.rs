@@ -1,5 +1,5 @@
-//! Who is connected. The number is bounded: a newcomer takes the place of whoever has been without a request for
-//! longest, strangers before known clients, so half-open connections, however many, keep nobody out.
+//! The open connections. Their number is bounded: a newcomer replaces the connection that has been idle for longest,
+//! strangers before known clients, so half-open connections, however many, keep nobody out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::connection::{self, Door};
 use super::limits::Limits;
 
-/// The open connections. Clones are the same.
+/// The open connections. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Connections {
     limits: Limits,
@@ -29,20 +29,19 @@ struct Table {
 /// Whether there is a place for a newcomer.
 enum Place {
     Free,
-    /// Not yet: the quietest has been so only since then.
+    /// Not yet: the connection that has been idle for longest has been so only since this time.
     TakenBySomeoneNew(Instant),
-    /// No: everyone has a request under way.
+    /// No: every connection has a request under way.
     Full,
 }
 
 impl Connections {
-    /// None yet, and never more than the limit.
     pub fn new(limits: Limits) -> Self {
         Self { limits, table: Arc::default(), count: watch::Sender::new(0) }
     }
 
-    /// Takes a connection in. If all places are taken, someone quiet has to make way; if there is nobody, the newcomer
-    /// goes again.
+    /// Accepts a connection. If all places are taken, an idle connection makes way; if none is idle, the newcomer is
+    /// turned away.
     pub async fn admit(&self, stream: TcpStream, door: &Arc<Door>) {
         let mut count = self.count.subscribe();
         loop {
@@ -51,7 +50,7 @@ impl Connections {
                 Place::Full => return,
                 Place::TakenBySomeoneNew(since) => since,
             };
-            // Everyone has a moment to send a request. Until then newcomers wait where the system keeps them.
+            // Every connection gets a moment to send a request. Until then newcomers wait in the system's queue.
             let _either = timeout_at(since + self.limits.making_way, count.changed()).await;
         }
         self.seat(stream, door);
@@ -92,19 +91,18 @@ impl Connections {
         self.count.send_replace(table.open.len());
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.lock().open.len()
     }
 
-    /// Waits until there are none.
+    /// Waits until no connection is open.
     pub async fn all_gone(&self) {
         let mut count = self.count.subscribe();
         // The sender lives in `self`, so waiting cannot fail.
         let _ = count.wait_for(|count| *count == 0).await;
     }
 
-    /// Ends all of them.
+    /// Closes all connections.
     pub fn close(&self) {
         for (_, task) in self.lock().open.values() {
             task.abort();
@@ -116,7 +114,7 @@ impl Connections {
     }
 }
 
-/// A connection's entry in the table, given up however its task ends.
+/// A connection's entry in the table, removed however its task ends.
 struct Seat {
     connections: Connections,
     number: u64,
@@ -137,7 +135,7 @@ pub struct Activity(Mutex<Requests>);
 #[derive(Clone, Copy, Debug)]
 struct Requests {
     under_way: usize,
-    /// Whether one of them had the token.
+    /// Whether one of the requests had the token.
     is_known: bool,
     quiet_since: Instant,
 }
@@ -151,7 +149,7 @@ impl Activity {
         Self(Mutex::new(Requests { under_way: 0, is_known: false, quiet_since: Instant::now() }))
     }
 
-    /// Notes a request, and whether it had the token.
+    /// Counts a request, and remembers whether it had the token.
     pub fn begin(self: &Arc<Self>, is_known: bool) -> UnderWay {
         let mut requests = self.lock();
         requests.under_way += 1;
@@ -159,7 +157,7 @@ impl Activity {
         UnderWay(self.clone())
     }
 
-    /// Whether the client is known, and since when it has no request; none while it has one.
+    /// Whether the client is known, and since when it has been idle; none while it has a request under way.
     pub fn quiet(&self) -> Option<(bool, Instant)> {
         let requests = self.lock();
         (requests.under_way == 0).then_some((requests.is_known, requests.quiet_since))

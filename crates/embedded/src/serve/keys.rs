@@ -1,4 +1,4 @@
-//! What a run proves itself with: a certificate for loopback, its authority, and the token of whoever started it.
+//! The credentials of one run: a certificate for loopback, its authority, and the token for clients.
 
 use std::sync::Arc;
 
@@ -15,22 +15,20 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// Bytes of randomness in a token.
+/// The random bytes in a token.
 const TOKEN_BYTES: usize = 32;
-/// The names by which clients may call the server.
+/// The names by which clients may reach the server.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
-/// The keys of one run.
 pub struct Keys {
     /// The authority's certificate, as PEM.
     pub authority: String,
-    /// What clients send to be let in.
+    /// The bearer token of clients.
     pub token: String,
-    /// Speaks TLS with the certificate.
     pub acceptor: TlsAcceptor,
 }
 
-/// The token stays out of logs.
+/// Keeps the token out of logs.
 impl std::fmt::Debug for Keys {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Keys").finish_non_exhaustive()
@@ -38,12 +36,12 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Makes new ones. The randomness is the system's: a seed that repeats a run must not repeat its secrets.
+    /// Makes new keys. The randomness is the system's: a seed that repeats a run must not repeat its secrets.
     pub fn generate() -> Result<Self, Fault> {
         let mut parameters = named("prewarm embedded authority");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        // The authority's key ends with this function, so it never signs anything else.
+        // The authority's key is dropped at the end of this function, so it never signs anything else.
         let authority = CertifiedIssuer::self_signed(parameters, KeyPair::generate()?)?;
         Ok(Self { token: token()?, acceptor: acceptor(&authority)?, authority: authority.pem() })
     }

@@ -1,4 +1,4 @@
-//! The file by which kubectl finds the server and is let in.
+//! The kubeconfig: how kubectl finds the server and authenticates.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::keys::Keys;
 
-/// The kubeconfig. It is JSON, which every reader of YAML takes.
+/// The text of the kubeconfig. It is JSON, which every YAML reader accepts.
 pub fn text(url: &str, keys: &Keys) -> String {
     let authority = base64::engine::general_purpose::STANDARD.encode(&keys.authority);
     let config = json!({
@@ -30,8 +30,8 @@ pub fn text(url: &str, keys: &Keys) -> String {
     format!("{config:#}\n")
 }
 
-/// Writes a secret: into a new file that others cannot open, which then takes the place of an old one. A reader finds
-/// the old text or the whole of the new one, and an old file's mode does not matter.
+/// Writes a secret to a new file that others cannot open, which then replaces the old one. A reader finds either the
+/// whole old text or the whole new one, and the mode of the old file does not matter.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("the kubeconfig's path has no file name"))?;
     let number = SysRng.try_next_u64().map_err(io::Error::other)?;
@@ -41,7 +41,7 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // Half a secret is still one; the error that is returned says more than a failure to remove it.
+        // Half a secret is still a secret. The returned error says more than a failure to remove the file.
         let _ = fs::remove_file(&beside);
     }
     written

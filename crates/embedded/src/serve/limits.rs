@@ -1,28 +1,27 @@
-//! What the socket takes, each bound with a name. The size of a body is the server's own limit.
+//! The limits of a socket. The size of a body is the server's own limit.
 
 use std::time::Duration;
 
-/// The limits of a socket.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at once. With more, the one that has been without a request for longest goes; if all have one, the
-    /// newcomer does.
+    /// The most open connections. One more replaces the connection that has been idle for longest; if none is idle, the
+    /// newcomer is turned away.
     pub connections: usize,
-    /// How long each may be without a request before it has to make way for a newcomer.
+    /// How long each connection may be idle before it has to make way for a newcomer.
     pub making_way: Duration,
-    /// From the first byte to an agreed key.
+    /// How long the TLS handshake may take.
     pub handshake: Duration,
-    /// From then to the end of the first request's head, and between the requests of a stranger.
+    /// How long the head of the first request may take, and how long a stranger may be idle between requests.
     pub first_request: Duration,
-    /// How long a client with the token may stay without another request.
+    /// How long a client with the token may be idle.
     pub idle: Duration,
-    /// From the end of a request's head to the end of its body.
+    /// How long the body of a request may take after its head.
     pub body: Duration,
-    /// Bytes of a request's head.
+    /// The largest head of a request, in bytes.
     pub head_bytes: usize,
-    /// Headers of a request.
+    /// The most headers of a request.
     pub headers: usize,
-    /// Requests at once on one HTTP/2 connection.
+    /// The most concurrent requests on one HTTP/2 connection.
     pub streams: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The changes that a resource remembers: to resume watches, and to list as of an earlier revision.
+//! The changes that a resource remembers, to resume watches and to list an earlier revision.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -8,39 +8,34 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use super::Stored;
 use super::view::Overlay;
 
-/// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is new.
     Added,
-    /// It was changed.
     Modified,
-    /// It is gone.
     Deleted,
 }
 
 /// One change of one object.
 #[derive(Debug)]
 pub struct Change {
-    /// What happened.
     pub kind: ChangeKind,
-    /// The object after it; of a removed one its last state, with the revision of the removal.
+    /// The object after the change. For a removal it is the last state, with the revision of the removal.
     pub object: Arc<Stored>,
-    /// The object before it.
+    /// The object before the change.
     pub previous: Option<Arc<Stored>>,
-    /// The lines that watchers get, by what they see; each is made once.
+    /// The lines for watchers, by what they see. Each is rendered once.
     lines: [OnceLock<(String, Bytes)>; 3],
 }
 
 /// The history does not go back far enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooOld {
-    /// The oldest revision that could have been asked for.
+    /// The oldest revision that the history can answer for.
     pub oldest: u64,
 }
 
 impl ChangeKind {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -55,11 +50,11 @@ impl Change {
         Self { kind, object, previous, lines: Default::default() }
     }
 
-    /// The line for watchers that see this change as `kind`, in one version. The first watcher's version is kept;
-    /// others, which are rare, are made as they come.
+    /// The line for watchers that see this change as `kind`, in one version. It is kept for the first watcher's
+    /// version; for other versions, which are rare, it is rendered each time.
     pub fn line(&self, kind: ChangeKind, api_version: &str, object_kind: &str) -> Bytes {
         let make = || match &self.previous {
-            // Who no longer sees an object is shown what it was when it was last seen.
+            // A watcher that no longer sees an object gets the state in which it last saw it.
             Some(previous) if kind == ChangeKind::Deleted && self.kind != ChangeKind::Deleted => {
                 line(kind, &previous.at_revision(self.object.revision), api_version, object_kind)
             }
@@ -69,14 +64,14 @@ impl Change {
         if version == api_version { line.clone() } else { make() }
     }
 
-    /// What it holds in memory. The object before it is mostly that of another change too; counting it again pays for
-    /// the lines.
+    /// The memory that the change holds. The object before it usually belongs to another change too; counting it twice
+    /// makes up for the lines.
     fn bytes(&self) -> usize {
         self.previous.as_ref().map_or(0, |previous| previous.body.len()) + self.object.body.len()
     }
 }
 
-/// A line of a watch.
+/// One line of a watch.
 pub fn line(kind: ChangeKind, object: &Stored, api_version: &str, object_kind: &str) -> Bytes {
     let mut line = BytesMut::with_capacity(object.body.len() + 128);
     line.put_slice(b"{\"type\":\"");
@@ -94,7 +89,7 @@ pub(super) struct History {
     bytes: usize,
     max_changes: usize,
     max_bytes: usize,
-    /// Every change after this revision is remembered.
+    /// The history has every change after this revision.
     complete_after: u64,
 }
 
@@ -120,7 +115,7 @@ impl History {
         Ok(self.changes.range(first..).cloned().collect())
     }
 
-    /// What each object that changed after a revision was at that revision.
+    /// The state at a revision of each object that changed after it.
     pub(super) fn undone(&self, revision: u64) -> Result<Overlay<'_>, TooOld> {
         self.check(revision)?;
         let later = self.changes.iter().rev().take_while(|change| change.object.revision > revision);

@@ -9,23 +9,21 @@ use serde_json::Value;
 
 use crate::resource::Selectable;
 
-/// Finalizer of an owner that waits for what it owns.
+/// The finalizer of an owner that waits for its dependents.
 pub const FOREGROUND: &str = "foregroundDeletion";
 
-/// Most objects fit into this, and writing one then asks for memory once.
+/// Most objects fit into this, so that writing one allocates once.
 const USUAL_BYTES: usize = 8 * 1024;
 
-/// Namespace and name; the namespace is empty for objects of the cluster.
+/// Namespace and name. The namespace is empty for cluster-scoped objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Namespace, or empty.
     pub namespace: String,
-    /// Name.
     pub name: String,
 }
 
 impl Ord for Key {
-    /// The order of etcd, which compares `namespace/name`: `a-b/x` stands before `a/x`, because `-` is before `/`.
+    /// The order of etcd, which compares `namespace/name`: `a-b/x` comes before `a/x`, because `-` is before `/`.
     fn cmp(&self, other: &Self) -> Ordering {
         if self.namespace == other.namespace {
             return self.name.cmp(&other.name);
@@ -41,51 +39,43 @@ impl PartialOrd for Key {
     }
 }
 
-/// What an object says about one of its owners.
+/// One owner reference of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Group and version of its kind.
     pub api_version: String,
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Its UID.
     pub uid: String,
-    /// Whether it waits for the object when it is deleted in the foreground.
+    /// Whether the owner waits for the object when it is deleted in the foreground.
     pub blocks: bool,
 }
 
-/// An object as text, with what selectors and the garbage collector read.
+/// An object as text, with the parts that selectors and the garbage collector read.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// Its name.
     pub key: Key,
-    /// Its UID.
     pub uid: String,
     /// The revision that wrote it.
     pub revision: u64,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// The values of its selectable fields.
     pub fields: BTreeMap<String, String>,
-    /// Its owners.
     pub owners: Vec<Owner>,
-    /// Whether it is on its way out.
+    /// Whether it is being deleted.
     pub is_terminating: bool,
-    /// Whether it is on its way out and waits for what it owns.
+    /// Whether it is being deleted and waits for its dependents.
     pub waits_for_dependents: bool,
     /// The object as JSON without `apiVersion` and `kind`: everything after the opening brace.
     pub body: Bytes,
-    /// Where in the body the value of `metadata` stands.
+    /// The position of the value of `metadata` in the body.
     metadata: Range<usize>,
 }
 
 impl Stored {
-    /// Takes an object as it will be read back; `selectable` are the fields that selectors may name.
+    /// Serialises an object in its final form. `selectable` are the fields that selectors may name.
     pub fn new(object: &Value, revision: u64, selectable: &[Selectable]) -> Self {
         let metadata = &object["metadata"];
-        let text = |field: &str| word(&metadata[field]);
+        let text = |field: &str| text_of(&metadata[field]);
         let labels = metadata["labels"].as_object().into_iter().flatten();
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
         let finalizers = metadata["finalizers"].as_array();
@@ -95,7 +85,7 @@ impl Stored {
             key: Key { namespace: text("namespace"), name: text("name") },
             uid: text("uid"),
             revision,
-            labels: labels.map(|(name, value)| (name.clone(), word(value))).collect(),
+            labels: labels.map(|(name, value)| (name.clone(), text_of(value))).collect(),
             fields: selectable.iter().map(|one| (one.name.clone(), field(object, one))).collect(),
             owners: owners.map(Owner::new).collect(),
             is_terminating,
@@ -106,7 +96,7 @@ impl Stored {
         }
     }
 
-    /// The same object under another revision, as a watcher gets to see one that is gone.
+    /// The same object with another revision, as watchers see one that was removed.
     pub fn at_revision(&self, revision: u64) -> Self {
         let mut object = self.value();
         object["metadata"]["resourceVersion"] = revision.to_string().into();
@@ -148,16 +138,16 @@ impl Stored {
 impl Owner {
     fn new(reference: &Value) -> Self {
         Self {
-            api_version: word(&reference["apiVersion"]),
-            kind: word(&reference["kind"]),
-            name: word(&reference["name"]),
-            uid: word(&reference["uid"]),
+            api_version: text_of(&reference["apiVersion"]),
+            kind: text_of(&reference["kind"]),
+            name: text_of(&reference["name"]),
+            uid: text_of(&reference["uid"]),
             blocks: reference["blockOwnerDeletion"] == true,
         }
     }
 }
 
-fn word(value: &Value) -> String {
+fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
@@ -171,7 +161,7 @@ fn field(object: &Value, selectable: &Selectable) -> String {
     }
 }
 
-/// The text of an object, metadata first, and where its metadata stands in it.
+/// The text of an object, metadata first, and the position of the metadata in it.
 fn body(object: &Value) -> (Bytes, Range<usize>) {
     const START: &[u8] = b"\"metadata\":";
     let mut text = Vec::with_capacity(USUAL_BYTES);
@@ -187,7 +177,7 @@ fn body(object: &Value) -> (Bytes, Range<usize>) {
         }
     }
     text.push(b'}');
-    // Copied, so that what is kept has no room to spare.
+    // Copied, so that the kept bytes have no spare capacity.
     (Bytes::copy_from_slice(&text), metadata)
 }
 

@@ -1,5 +1,5 @@
-//! The objects of a resource at one moment, in order. Nothing is copied: a moment of the past is the present with a few
-//! objects laid over it.
+//! The objects of a resource at one revision, in order. Nothing is copied: an earlier state is the current one with a
+//! few objects laid over it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Range;
@@ -10,10 +10,10 @@ use std::vec::IntoIter;
 
 use super::{Key, Stored};
 
-/// Objects that differ from the present: what they were, or none for those that were not there.
+/// The objects that differ from the current ones: their earlier state, or none if they did not exist.
 pub(super) type Overlay<'a> = BTreeMap<&'a Key, Option<&'a Arc<Stored>>>;
 
-/// The objects of a resource at one moment.
+/// The objects of a resource at one revision.
 #[derive(Debug)]
 pub struct View<'a> {
     present: &'a BTreeMap<Key, Arc<Stored>>,
@@ -25,7 +25,8 @@ impl<'a> View<'a> {
         Self { present, overlay }
     }
 
-    /// The objects behind `after` and of `namespace`, each if given. It costs what it yields, however many there are.
+    /// The objects after `after` and in `namespace`, each if given. The cost depends on what is yielded, not on how
+    /// many objects there are.
     pub fn objects(
         &self,
         namespace: Option<&'a str>,
@@ -53,7 +54,7 @@ impl<'a> View<'a> {
 
 type LaidOver<'a> = (&'a Key, Option<&'a Arc<Stored>>);
 
-/// Both in one order; where a key is in both, the overlay counts.
+/// Both in one order. If both have a key, the overlay counts.
 struct Merged<'a> {
     present: Peekable<Range<'a, Key, Arc<Stored>>>,
     overlay: Peekable<IntoIter<LaidOver<'a>>>,

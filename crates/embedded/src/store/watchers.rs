@@ -1,5 +1,5 @@
-//! Who watches a resource. A write tells those whom it concerns and waits for nobody: a watcher whose buffer is full
-//! is cut off, and its client starts again.
+//! The watchers of a resource. A write notifies those it concerns and waits for none: a watcher whose buffer is full is
+//! cut off, and its client starts again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 
 use super::{Change, Key};
 
-/// After so many new watchers, those who left without a word are forgotten.
+/// After this many new watchers, those that have left are removed.
 const SWEEP_INTERVAL: u64 = 1024;
 
-/// Which objects a watcher wants to hear of; selectors are asked later, by the watcher itself.
+/// Which objects a watcher is interested in. The watcher applies its selectors later, by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Every object.
@@ -22,22 +22,21 @@ pub enum Interest {
     Object(Key),
 }
 
-/// What reaches a watcher.
 pub type Delivery = Arc<Change>;
 
-/// A place among the watchers; dropping it gives the place up.
+/// A place among the watchers. Dropping it gives the place up.
 #[derive(Debug)]
 pub struct Subscription {
-    /// What happened between the asked-for revision and the present.
+    /// The changes between the requested revision and the current one.
     pub missed: Vec<Delivery>,
-    /// What happens from then on; it ends when the watcher is cut off.
+    /// The changes from there on. The channel closes when the watcher is cut off.
     pub changes: mpsc::Receiver<Delivery>,
 }
 
-/// Those who share an interest, in the order in which they came.
+/// The watchers with the same interest, in the order in which they came.
 type Group = BTreeMap<u64, mpsc::Sender<Delivery>>;
 
-/// Groups by interest, so that a thousand watchers of one object each cost the write of another nothing.
+/// Groups by interest, so that a thousand watchers of one object each cost nothing when another object is written.
 #[derive(Debug)]
 pub(super) struct Watchers {
     buffer: usize,
@@ -49,12 +48,12 @@ pub(super) struct Watchers {
 
 impl Watchers {
     pub(super) fn new(buffer: usize) -> Self {
-        // A channel holds at least one.
+        // A channel needs room for at least one.
         let buffer = buffer.max(1);
         Self { buffer, next: 0, all: Group::new(), namespaces: BTreeMap::new(), objects: BTreeMap::new() }
     }
 
-    /// Nobody, with the same limits.
+    /// No watchers, but the same limits.
     pub(super) fn copy(&self) -> Self {
         Self::new(self.buffer)
     }
@@ -92,7 +91,7 @@ impl Watchers {
         }
     }
 
-    /// Forgets who left: nobody would notice on an object that never changes.
+    /// Removes watchers that have left. On an object that never changes, nothing else would notice.
     fn sweep(&mut self) {
         let is_left = |group: &mut Group| {
             group.retain(|_, sender| !sender.is_closed());

@@ -1,4 +1,4 @@
-//! Judges an object before it is stored: first how it reads (unknown fields), then what it says (schema and rules).
+//! Validates an object before it is stored: first its form (unknown fields), then its contents (schema and rules).
 
 use prewarm_api::validate::{self, Class, Violation};
 use serde_json::Value;
@@ -8,13 +8,13 @@ use crate::refusal::{Cause, Refusal};
 use crate::request::FieldValidation;
 use crate::resource::Resource;
 
-/// What a server writes where a cause has no field.
+/// What a server writes for a cause without a field.
 const NO_FIELD: &str = "<nil>";
 
-/// Up to here, a number with a decimal point is a whole one to a server if nothing follows the point.
+/// Up to this value, a server takes a number with a decimal point for a whole one if only zeros follow the point.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Drops what the kind does not have; returns warnings, or the refusal of a strict request.
+/// Drops fields that the kind does not have. Returns warnings, or the refusal of a strict request.
 pub(super) fn read(
     resource: &Resource,
     manner: &Manner<'_>,
@@ -27,7 +27,7 @@ pub(super) fn read(
     } else {
         built_in::read(resource, object).map_err(|refusal| of_patch(manner, refusal))?;
     }
-    // A real server walks fields in their order.
+    // A real server reports fields in order.
     unknown.sort();
     let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
     let complaints: Vec<String> = manner.complaints.iter().cloned().chain(unknown).collect();
@@ -39,7 +39,7 @@ pub(super) fn read(
     }
 }
 
-/// What cannot be read is the fault of the patch, if there is one.
+/// If the object comes from a patch, an unreadable object is reported as a fault of the patch.
 fn of_patch(manner: &Manner<'_>, refusal: Refusal) -> Refusal {
     match manner.patch {
         Some(patch) => Refusal::invalid_patch(patch, &refusal.message),
@@ -59,7 +59,7 @@ fn strict(resource: &Resource, manner: &Manner<'_>, complaints: &[String]) -> Re
     }
 }
 
-/// Fills in defaults, and says why the object cannot be stored.
+/// Fills in defaults, and returns why the object cannot be stored.
 pub(super) fn judge(
     resource: &Resource,
     manner: &Manner<'_>,
@@ -94,8 +94,8 @@ pub(super) fn judge(
     Err(Refusal::invalid(resource, name, &causes))
 }
 
-/// What a real server says of one violation. It looks at a number twice: at its type, and at whether the whole number
-/// that is wanted can hold it. For the second it names no field.
+/// What a real server says of one violation. It checks a number twice: its type, and whether the wanted integer type
+/// can hold it. The second complaint names no field.
 fn causes_of(violation: &Violation, object: &Value) -> Vec<Cause> {
     if violation.class != Class::Number {
         return vec![cause(violation, object)];
@@ -113,13 +113,13 @@ fn causes_of(violation: &Violation, object: &Value) -> Vec<Cause> {
     }
 }
 
-/// Whether the server takes the number as a whole one, however it is written.
+/// Whether the server takes the number for a whole one, however it is written.
 fn is_whole(number: &Value) -> bool {
     let is_round = |number: f64| number.fract() == 0.0 && number.abs() <= LARGEST_EXACT;
     number.is_i64() || number.as_f64().is_some_and(is_round)
 }
 
-/// The violation in the words of a real server, with our sentence behind them.
+/// The violation in the words of a real server, followed by our own sentence.
 fn cause(violation: &Violation, object: &Value) -> Cause {
     let place = find(violation, object);
     let shown = shown(place);
@@ -148,7 +148,7 @@ fn find<'a>(violation: &Violation, object: &'a Value) -> Option<&'a Value> {
     })
 }
 
-/// A value in a message; only the type of lists and objects, as a real server does.
+/// A value in a message. Of lists and objects only the type is shown, as by a real server.
 fn shown(value: Option<&Value>) -> String {
     match value {
         Some(Value::Object(_)) => "\"object\"".to_owned(),

@@ -1,4 +1,4 @@
-//! What the server does for some built-in kinds beyond storing them: only as much as our programs can see.
+//! What the server does for some built-in kinds besides storing them: only as much as our programs can observe.
 
 use serde_json::{Value, json};
 
@@ -6,20 +6,20 @@ use super::Propagation;
 use crate::refusal::{Cause, Refusal};
 use crate::resource::{self, Resource};
 
-/// Seconds that a pod has to end, if it does not say otherwise.
+/// How many seconds a pod has to end by default.
 const POD_GRACE_SECONDS: u64 = 30;
 
-/// Bytes that a config map or secret may hold.
+/// How many bytes a config map or secret may hold.
 const MAX_DATA_BYTES: usize = 1024 * 1024;
 
 fn is(resource: &Resource, group: &str, kind: &str) -> bool {
     resource.group == group && resource.kind == kind
 }
 
-/// Parts of an object that are objects themselves, in every built-in kind that has them.
+/// Fields that hold objects in every built-in kind that has them.
 const PARTS: [&str; 3] = ["spec", "status", "stringData"];
 
-/// Brings an object into the form that the rest may rely on, as reading it into a typed structure does.
+/// Brings an object into the form that the rest relies on, as a real server does by decoding it into a typed structure.
 pub(super) fn read(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
     let Some(fields) = object.as_object_mut() else { return Ok(()) };
     let has_data = resource.group.is_empty() && matches!(resource.kind.as_str(), "ConfigMap" | "Secret");
@@ -42,12 +42,12 @@ pub(super) fn read(resource: &Resource, object: &mut Value) -> Result<(), Refusa
     super::definition::read(resource, object)
 }
 
-/// Nodes bring their status along; every other kind gets it later.
+/// Nodes are created with their status; every other kind gets it later.
 pub(super) fn keeps_status_on_create(resource: &Resource) -> bool {
     is(resource, "", "Node")
 }
 
-/// Whether a replacement must say which version it replaces.
+/// Whether a replacement must name the version that it replaces.
 pub(super) fn needs_version(resource: &Resource) -> bool {
     let strict = ["customresourcedefinitions", "leases", "poddisruptionbudgets"];
     resource.is_custom
@@ -55,7 +55,7 @@ pub(super) fn needs_version(resource: &Resource) -> bool {
         || strict.contains(&resource.plural.as_str())
 }
 
-/// Whether replacing an object that is not there creates it.
+/// Whether replacing an object that does not exist creates it.
 pub fn is_made_by_replacing(resource: &Resource) -> bool {
     !resource.is_custom
         && (is(resource, "coordination.k8s.io", "Lease")
@@ -72,7 +72,7 @@ pub(super) fn written_with_status(resource: &Resource) -> &'static [&'static str
     }
 }
 
-/// Gives a new object what belongs to its beginning.
+/// Sets the initial fields of a created object.
 pub(super) fn prepare_new(resource: &Resource, object: &mut Value) {
     if is(resource, "", "Namespace") {
         object["spec"]["finalizers"] = json!(["kubernetes"]);
@@ -84,7 +84,6 @@ pub(super) fn prepare_new(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Fills in defaults.
 pub(super) fn fill(resource: &Resource, object: &mut Value) {
     if is(resource, "", "Namespace") {
         let name = object["metadata"]["name"].clone();
@@ -115,7 +114,7 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// An image is pulled every time if its name does not say which one it is.
+/// By default, an image without a tag or with `latest` is pulled every time.
 fn fill_pull_policy(container: &mut Value) {
     let image = container["image"].as_str().unwrap_or_default();
     let last = image.rsplit('/').next().unwrap_or_default();
@@ -126,7 +125,7 @@ fn fill_pull_policy(container: &mut Value) {
     }
 }
 
-/// `stringData` is for writing only: it is stored in `data`, encoded.
+/// `stringData` is write-only: it is encoded and stored in `data`.
 fn encode_string_data(object: &mut Value) {
     use base64::Engine as _;
     let Some(texts) = object.as_object_mut().and_then(|fields| fields.remove("stringData")) else { return };
@@ -136,7 +135,7 @@ fn encode_string_data(object: &mut Value) {
     }
 }
 
-/// What is wrong with an object of a built-in kind, as far as it is looked at.
+/// What is wrong with an object of a built-in kind, as far as it is checked.
 pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Cause> {
     if resource.is_custom {
         return Vec::new();
@@ -167,23 +166,23 @@ pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Cause> {
     }]
 }
 
-/// Namespaces that every cluster has and keeps.
+/// Whether a namespace exists in every cluster and cannot be deleted.
 pub(super) fn is_permanent(resource: &Resource, name: &str) -> bool {
     is(resource, "", "Namespace") && matches!(name, "default" | "kube-public" | "kube-system")
 }
 
-/// What happens with what an object owns, if neither the client nor the object says so.
+/// What happens to dependents if neither the client nor the object says so.
 pub(super) fn usual_propagation(resource: &Resource) -> Propagation {
-    // Jobs are older than garbage collection, and still behave like it.
+    // The default of Jobs is older than garbage collection.
     if is(resource, "batch", "Job") { Propagation::Orphan } else { Propagation::Background }
 }
 
-/// Whether watchers see the mark of an object that goes at once.
+/// Whether watchers see the deletion timestamp of an object that is removed at once.
 pub(super) fn is_marked_before_removal(resource: &Resource) -> bool {
     is(resource, "", "Pod")
 }
 
-/// Shows that an object is on its way out.
+/// Sets the fields that show that an object is being deleted.
 pub(super) fn mark(resource: &Resource, object: &mut Value) {
     if is(resource, "", "Namespace") {
         object["status"]["phase"] = "Terminating".into();
@@ -191,7 +190,7 @@ pub(super) fn mark(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Seconds between the mark and the end.
+/// The seconds between the deletion timestamp and the removal.
 pub(super) fn grace_period(resource: &Resource, object: &Value, asked: Option<u64>) -> u64 {
     let is_placed =
         object.pointer("/spec/nodeName").and_then(Value::as_str).is_some_and(|node| !node.is_empty());
@@ -204,7 +203,8 @@ pub(super) fn grace_period(resource: &Resource, object: &Value, asked: Option<u6
     asked.or(own).unwrap_or(POD_GRACE_SECONDS)
 }
 
-/// Whether an object stays although no finalizer holds it: a pod whose node ends it, a namespace with contents.
+/// Whether an object stays although no finalizer holds it: a pod that its node has to end, or a namespace with
+/// contents.
 pub(super) fn is_held(resource: &Resource, object: &Value) -> bool {
     if is(resource, "", "Pod") {
         return object["metadata"]["deletionGracePeriodSeconds"].as_u64().is_some_and(|seconds| seconds > 0);

@@ -1,8 +1,8 @@
-//! What follows from a write: owned objects, namespaces and definitions. A real cluster does this a moment later, in
-//! controllers; here it is part of the same step, so nothing has to run while the server is idle.
+//! What follows from a write: owned objects, namespaces and definitions. In a real cluster, controllers do this a
+//! moment later; here it is part of the same step, so nothing has to run while the server is idle.
 //!
-//! Writes leave notes of what is to be looked at, and `settle` works them off one by one: a long chain of owners is a
-//! long list of notes, not a deep stack.
+//! Writes queue what has to be looked at, and `settle` works through the queue: a long chain of owners becomes a long
+//! queue, not a deep stack.
 
 use std::sync::Arc;
 
@@ -13,34 +13,32 @@ use crate::resource::Resource;
 use crate::state::{ResourceId, id_of};
 use crate::store::{FOREGROUND, Key, Owner, Stored};
 
-/// What is still to be looked at.
+/// What still has to be looked at.
 #[derive(Debug)]
 pub(super) enum Follow {
-    /// An object is on its way out: its dependents, or its contents, may have to go first.
+    /// An object is being deleted: its dependents or its contents may have to go first.
     Marked(ResourceId, Key),
-    /// An object is gone: what it owned goes, what waited for it may go.
+    /// An object is gone: what it owned is deleted, and what waited for it may go.
     Removed(ResourceId, Arc<Stored>),
-    /// An object names owners: they may all be gone.
+    /// An object has owner references: the owners may all be gone.
     Owned(ResourceId, Key),
     /// An object waits for its dependents: there may be none left.
     Waits(ResourceId, Key),
 }
 
-/// What has become of an owner.
+/// The state of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It is there.
     Alive,
-    /// It is on its way out and waits for its dependents.
+    /// It is being deleted and waits for its dependents.
     Waiting,
-    /// It is gone.
     Gone,
-    /// Nobody can tell: there is no such kind, or the kind cannot own the object.
+    /// It cannot be known: there is no such kind, or the kind cannot own the object.
     Unknown,
 }
 
 impl Writer<'_> {
-    /// Notes what a write may have changed for others, and does what follows.
+    /// Queues what a write may have changed for others, and works through the queue.
     pub(super) fn follow_write(
         &mut self,
         resource: &Resource,
@@ -56,7 +54,7 @@ impl Writer<'_> {
         self.settle()
     }
 
-    /// Works off all notes.
+    /// Works through the whole queue.
     pub(super) fn settle(&mut self) -> Result<(), Refusal> {
         while let Some(follow) = self.todo.pop_front() {
             match follow {
@@ -119,7 +117,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Deletes an object whose owners are all gone or wait for it; takes the references away that lead nowhere.
+    /// Deletes an object if all its owners are gone or wait for it. Removes references to owners that are gone.
     fn judge_owned(&mut self, id: &ResourceId, key: &Key) -> Result<(), Refusal> {
         let Some((resource, stored)) = self.find(id, key) else { return Ok(()) };
         if stored.owners.is_empty() || stored.is_terminating {
@@ -160,7 +158,7 @@ impl Writer<'_> {
         kind.version(version).is_some().then(|| kind.clone())
     }
 
-    /// The owner that a reference names, if it is still there. It is looked for in the dependent's namespace.
+    /// The owner that a reference names, if it still exists. It is looked up in the dependent's namespace.
     fn owner(&self, dependent: &Key, owner: &Owner) -> Option<(Arc<Resource>, Arc<Stored>)> {
         let resource = self.owner_kind(owner)?;
         let key = Self::key(&resource, &dependent.namespace, &owner.name);
@@ -182,7 +180,7 @@ impl Writer<'_> {
         self.rewrite(resource, stored, object)
     }
 
-    /// Two objects that own and wait for each other would wait forever; the second lets the first go.
+    /// Two objects that own and wait for each other would wait for ever, so the second one releases the first.
     fn break_circle(&mut self, resource: &Resource, stored: Arc<Stored>) -> Result<Arc<Stored>, Refusal> {
         let dependents = self.state.owned_by(&stored.uid);
         let is_circle = dependents
@@ -211,7 +209,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Lets an owner go that waits in the foreground, once nothing that blocks it is left.
+    /// Removes an owner that is deleted in the foreground, once nothing blocks it.
     fn release(&mut self, id: &ResourceId, key: &Key) -> Result<(), Refusal> {
         let Some((resource, owner)) = self.find(id, key) else { return Ok(()) };
         if !owner.waits_for_dependents {
@@ -239,7 +237,7 @@ impl Writer<'_> {
         self.rewrite(resource, stored, object)
     }
 
-    /// Deletes everything in a namespace that is going.
+    /// Deletes everything in a namespace that is being deleted.
     fn empty_namespace(&mut self, namespace: &str) -> Result<(), Refusal> {
         for resource in self.namespaced_kinds() {
             let inside = self.state.shelf(&resource)?.present().objects(Some(namespace), None);
@@ -255,7 +253,7 @@ impl Writer<'_> {
         objects.iter().try_for_each(|stored| self.delete_one(resource, stored, &options).map(drop))
     }
 
-    /// Removes a namespace that is going and empty.
+    /// Removes a namespace that is being deleted and empty.
     fn finish_namespace(&mut self, namespace: &str) -> Result<(), Refusal> {
         let key = Key { namespace: String::new(), name: namespace.to_owned() };
         let Some((resource, stored)) = self.find(&(String::new(), "namespaces".to_owned()), &key) else {
@@ -281,7 +279,7 @@ impl Writer<'_> {
         self.state.resources.iter().filter(|resource| resource.namespaced).cloned().collect()
     }
 
-    /// Deletes every object of a kind whose definition is going.
+    /// Deletes every object of a kind whose definition is being deleted.
     fn empty_kind(&mut self, kind: &Resource) -> Result<(), Refusal> {
         let objects: Vec<Arc<Stored>> =
             self.state.shelf(kind)?.present().objects(None, None).cloned().collect();
@@ -289,7 +287,7 @@ impl Writer<'_> {
         self.finish_kind(kind)
     }
 
-    /// Removes the definition of a kind that is going and has no objects left.
+    /// Removes a definition that is being deleted and has no objects left.
     fn finish_kind(&mut self, kind: &Resource) -> Result<(), Refusal> {
         let name = format!("{}.{}", kind.plural, kind.group);
         let key = Key { namespace: String::new(), name };

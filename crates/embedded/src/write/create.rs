@@ -6,13 +6,13 @@ use super::{Manner, Writer, Written, admission, built_in, definition, tidy_metad
 use crate::refusal::{Cause, Refusal};
 use crate::resource::Resource;
 
-/// A generated name keeps this many characters of what the client gave.
+/// How many characters of `generateName` are kept.
 const KEPT_OF_GENERATE_NAME: usize = 58;
-/// How often a generated name is tried before the server gives up.
+/// How many generated names are tried before the server gives up.
 const NAME_TRIES: usize = 8;
 
 impl Writer<'_> {
-    /// Creates an object in a namespace (empty for kinds of the cluster).
+    /// Creates an object in a namespace, which is empty for cluster-scoped kinds.
     pub fn create(
         &mut self,
         resource: &Resource,
@@ -40,7 +40,7 @@ impl Writer<'_> {
         Ok(Written { object: stored, warnings })
     }
 
-    /// A namespaced object needs its namespace, and nothing new comes into one that is going.
+    /// The namespace of an object must exist, and nothing is created in one that is being deleted.
     fn check_namespace(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Refusal> {
         if !resource.namespaced {
             return Ok(());
@@ -69,7 +69,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Gives a new object what only the server may give.
+    /// Sets the fields that only the server may set.
     fn stamp_new(&mut self, resource: &Resource, namespace: &str, object: &mut Value) -> Result<(), Refusal> {
         if object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()) {
             return Err(Refusal::unexpected("resourceVersion should not be set on objects to be created"));
@@ -157,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_name_that_is_taken_is_made_again() {
+    fn a_generated_name_that_is_taken_is_replaced_by_another() {
         let mut state = State::new(Options::default());
         let generated = json!({ "generateName": "node-" });
         let mut names = std::collections::BTreeSet::new();
         for _ in 0..NAME_TRIES {
-            // The same luck every time: each name but the last is taken.
+            // The same seed every time: each name but the last is taken.
             state.reseed(7);
             names.insert(create(&mut state, &generated).unwrap());
         }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_out_of_luck_says_so() {
+    fn when_every_generated_name_is_taken_the_server_refuses() {
         let mut state = State::new(Options::default());
         state.reseed(7);
         let taken: Vec<String> = (0..NAME_TRIES).map(|_| format!("node-{}", state.name_suffix())).collect();

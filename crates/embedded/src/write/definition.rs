@@ -11,10 +11,9 @@ use crate::resource::{self, Resource};
 use crate::state::{ResourceId, State};
 use crate::store::Stored;
 
-/// Finalizer of a definition: its objects go before it.
+/// The finalizer of a definition: its objects are deleted before it.
 pub(super) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// The resource of definitions.
 pub(super) fn id() -> ResourceId {
     ("apiextensions.k8s.io".to_owned(), "customresourcedefinitions".to_owned())
 }
@@ -23,7 +22,7 @@ fn is_definition(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
 
-/// If the object is a definition: refuses what cannot be read as one, so that the rest may rely on its form.
+/// If the object is a definition, refuses it unless it can be read as one, so that the rest can rely on its form.
 pub(super) fn read(resource: &Resource, object: &Value) -> Result<(), Refusal> {
     if !is_definition(resource) {
         return Ok(());
@@ -35,7 +34,7 @@ pub(super) fn read(resource: &Resource, object: &Value) -> Result<(), Refusal> {
     })
 }
 
-/// If the object is a definition: completes it, and gives the kind it describes.
+/// If the object is a definition, completes it and returns the kind it describes.
 pub(super) fn prepare(
     resource: &Resource,
     object: &mut Value,
@@ -64,13 +63,13 @@ pub(super) fn prepare(
     Ok(Some(kind))
 }
 
-/// If the object is a definition: the kind that is served because of it.
+/// If the object is a definition, the kind that is served because of it.
 pub(super) fn kind_of(state: &State, resource: &Resource, stored: &Stored) -> Option<Arc<Resource>> {
     let (plural, group) = stored.key.name.split_once('.').filter(|_| is_definition(resource))?;
     state.resources.find(group, plural).cloned()
 }
 
-/// Exactly one version is stored, and every version has a schema.
+/// Checks that exactly one version is stored and every version has a schema.
 fn check_versions(resource: &Resource, name: &str, versions: &Value) -> Result<(), Refusal> {
     let versions = versions.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut causes = Vec::new();
@@ -93,7 +92,7 @@ fn check_versions(resource: &Resource, name: &str, versions: &Value) -> Result<(
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(resource, name, &causes)) }
 }
 
-/// If the object was a definition: its kind and all objects of it are gone.
+/// If the object was a definition, removes its kind and all objects of it.
 pub(super) fn forget(state: &mut State, resource: &Resource, last: &Stored) {
     if is_definition(resource) {
         let spec = &last.value()["spec"];
@@ -135,7 +134,7 @@ fn accept(object: &mut Value, now: &Value) {
         ]);
     }
     object["status"]["acceptedNames"] = object["spec"]["names"].clone();
-    // What was ever stored may still be there in that version.
+    // Objects that were stored in an earlier version may still exist in it.
     let mut versions = object["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
     versions.extend(stored.into_iter().filter(|version| !versions.contains(version)).collect::<Vec<_>>());
     object["status"]["storedVersions"] = versions.into();

@@ -1,4 +1,4 @@
-//! Deletion: at once, or marked until finalizers are gone.
+//! Deletion: at once, or when the finalizers are gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,46 +12,42 @@ use crate::resource::Resource;
 use crate::state::id_of;
 use crate::store::{FOREGROUND, Stored};
 
-/// Finalizer of an owner that leaves what it owns behind.
+/// The finalizer of an owner whose dependents are left behind.
 pub(super) const ORPHAN: &str = "orphan";
 
-/// How a client wants an object deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// What happens with what the object owns; none leaves it to its finalizers and its kind.
+    /// What happens to dependents. Without it, the finalizers and the kind decide.
     pub propagation: Option<Propagation>,
-    /// Seconds that a pod may take to end, if given.
+    /// How many seconds a pod may take to end, if given.
     pub grace_period_seconds: Option<u64>,
     /// The UID that the object must have.
     pub uid: Option<String>,
     /// The version that the object must have.
     pub resource_version: Option<String>,
-    /// Whether anything is deleted.
     pub dry_run: bool,
 }
 
-/// What happens with what a deleted object owns.
+/// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// It is deleted afterwards.
+    /// They are deleted after it.
     Background,
-    /// It is deleted first.
+    /// They are deleted before it.
     Foreground,
-    /// It stays.
+    /// They stay.
     Orphan,
 }
 
-/// How a deletion ended.
 #[derive(Debug)]
 pub enum Deleted {
-    /// The object is gone.
     Gone(Arc<Stored>),
-    /// The object is marked and waits, as far as this request goes.
+    /// The object is marked as deleted and waits.
     Waiting(Arc<Stored>),
 }
 
 impl Writer<'_> {
-    /// Deletes an object, or marks it if something holds it, and does what follows.
+    /// Deletes an object, or marks it if something holds it, with everything that follows.
     pub fn delete(
         &mut self,
         resource: &Resource,
@@ -68,7 +64,7 @@ impl Writer<'_> {
         Ok(deleted)
     }
 
-    /// Deletes an object and leaves what follows for later.
+    /// Deletes an object and leaves what follows in the queue.
     pub(super) fn delete_one(
         &mut self,
         resource: &Resource,
@@ -85,7 +81,7 @@ impl Writer<'_> {
         object["metadata"]["finalizers"] = finalizers(resource, &object, options).into();
         super::tidy_metadata(&mut object);
         let is_held = has_finalizers(&object) || built_in::is_held(resource, &object);
-        // An object that goes at once goes as it was, without a mark; only a pod is always marked first.
+        // An object that is removed at once is never marked; only a pod always is.
         if !is_held && !built_in::is_marked_before_removal(resource) {
             return Ok(Deleted::Gone(self.bury(resource, old, options.dry_run)?));
         }
@@ -114,7 +110,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A second deletion may end a pod sooner, never later.
+    /// A second deletion may end a pod sooner, but never later.
     fn shorten_grace(&self, resource: &Resource, object: &mut Value, options: &DeleteOptions) {
         let left = object["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0);
         let asked = built_in::grace_period(resource, object, options.grace_period_seconds);
@@ -129,7 +125,7 @@ impl Writer<'_> {
         object["metadata"]["deletionGracePeriodSeconds"] = grace.into();
     }
 
-    /// Takes an object out of the store. Watchers see it as it was last stored, under the revision of the removal.
+    /// Removes an object from the store. Watchers see its last stored state with the revision of the removal.
     pub(super) fn bury(
         &mut self,
         resource: &Resource,
@@ -146,7 +142,7 @@ impl Writer<'_> {
         Ok(last)
     }
 
-    /// Updates an object on the server's own account.
+    /// Updates an object for the server itself.
     pub(super) fn rewrite(
         &mut self,
         resource: &Resource,
@@ -163,10 +159,10 @@ impl Writer<'_> {
     }
 }
 
-/// The finalizers of an object that is deleted: its own, and one that says what happens with what it owns.
+/// The finalizers of an object that is being deleted: its own, and one that says what happens to its dependents.
 fn finalizers(resource: &Resource, object: &Value, options: &DeleteOptions) -> Vec<Value> {
     let before = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-    // What the client says comes first, then what the object says, then what is usual for its kind.
+    // The client's choice comes first, then the object's own, then the default of its kind.
     let own = before.iter().find_map(|finalizer| match finalizer.as_str() {
         Some(FOREGROUND) => Some(Propagation::Foreground),
         Some(ORPHAN) => Some(Propagation::Orphan),

@@ -1,4 +1,4 @@
-//! What may not change once an object of a built-in kind is there: only the rules that our programs can meet.
+//! Which fields of built-in kinds are immutable: only the rules that our programs can meet.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::metadata::immutable;
 use crate::refusal::Cause;
 use crate::resource::Resource;
 
-/// What a write changes although it may not.
+/// The immutable fields that a write changes.
 pub(super) fn check(resource: &Resource, object: &Value, old: &Value) -> Vec<Cause> {
     let is_secret = resource.kind == "Secret";
     if resource.is_custom || !resource.group.is_empty() || !(is_secret || resource.kind == "ConfigMap") {

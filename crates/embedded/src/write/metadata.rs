@@ -1,13 +1,13 @@
-//! Metadata: every kind has the same, and the server knows its fields and rules whatever a kind's schema says.
+//! Metadata: it is the same for every kind, and the server knows its fields and rules whatever a kind's schema says.
 
 use serde_json::{Map, Value};
 
 use crate::refusal::{Cause, Refusal};
 use crate::resource::Resource;
 
-/// Bytes that all annotations of an object may have together.
+/// How many bytes all annotations of an object may have together.
 const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
-/// Characters of a name that has to be one part of a host name.
+/// The longest name that has to be a single label of a host name.
 const MAX_LABEL_LENGTH: usize = 63;
 
 const TEXTS: [&str; 8] = [
@@ -24,8 +24,8 @@ const NUMBERS: [&str; 2] = ["generation", "deletionGracePeriodSeconds"];
 const OWNER_TEXTS: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
 const OWNER_FLAGS: [&str; 2] = ["controller", "blockOwnerDeletion"];
 
-/// Brings metadata into its one form, as reading it into a typed structure does: nulls are empty, unknown fields go.
-/// Returns the paths of the unknown ones.
+/// Brings metadata into one form, as a real server does by decoding it: nulls become empty, unknown fields are dropped.
+/// Returns the paths of the unknown fields.
 pub(super) fn read(object: &mut Value) -> Result<Vec<String>, Refusal> {
     let metadata = &mut object["metadata"];
     if metadata.is_null() {
@@ -72,7 +72,7 @@ fn read_field(name: &str, value: &mut Value) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(mistyped(name, "of its own type")) }
 }
 
-/// A null among texts is an empty text.
+/// A null among strings becomes an empty string.
 fn is_text_or_empty(value: &mut Value) -> bool {
     if value.is_null() {
         *value = Value::String(String::new());
@@ -146,7 +146,7 @@ pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Names and beginnings of names that our own validation does not look at.
+/// Checks names and name prefixes that our own validation does not look at.
 fn check_name(resource: &Resource, metadata: &Value, causes: &mut Vec<Cause>) {
     let name = metadata["name"].as_str().unwrap_or_default();
     let is_role = resource.group == "rbac.authorization.k8s.io";
@@ -160,7 +160,7 @@ fn check_name(resource: &Resource, metadata: &Value, causes: &mut Vec<Cause>) {
     let base = metadata["generateName"].as_str().unwrap_or_default();
     let is_beginning = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     if !is_role && (!base.chars().all(is_beginning) || base.starts_with(['-', '.'])) {
-        // A real server reports the beginning before the name that was made of it.
+        // A real server reports the prefix before the name that was generated from it.
         causes.insert(0, invalid("metadata.generateName", base, "must be the beginning of a name"));
     }
 }
@@ -179,12 +179,12 @@ fn check_owners(metadata: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether our own validation of names applies: roles may have colons and capital letters.
+/// Whether our own validation of names applies. The names of roles may have colons and capital letters.
 pub(super) fn has_usual_name(resource: &Resource) -> bool {
     resource.group != "rbac.authorization.k8s.io"
 }
 
-/// What a client tried to change although only the server may.
+/// The fields that a client tried to change although only the server may.
 pub(super) fn check_unchanged(before: &Value, new: &Value) -> Vec<Cause> {
     let fields = ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"];
     let changed = fields.iter().filter(|field| {
@@ -194,7 +194,6 @@ pub(super) fn check_unchanged(before: &Value, new: &Value) -> Vec<Cause> {
     changed.map(|field| immutable(&format!("metadata.{field}"), &new["metadata"][*field])).collect()
 }
 
-/// The cause of a refusal to change a field.
 pub(super) fn immutable(field: &str, value: &Value) -> Cause {
     Cause {
         reason: "FieldValueInvalid".to_owned(),
@@ -211,12 +210,12 @@ fn invalid(field: &str, value: &str, why: &str) -> Cause {
     }
 }
 
-/// A name with an optional host name before a slash, as keys of labels are.
+/// A name with an optional domain before a slash, as the keys of labels have.
 fn is_qualified(name: &str) -> bool {
     prewarm_api::schema::matches(prewarm_api::selector::LABEL_KEY_PATTERN, name)
 }
 
-/// What a person should be told about finalizers that are new in an object of a custom kind.
+/// Warnings about finalizers that a write adds to an object of a custom kind.
 pub(super) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     if !resource.is_custom {
         return Vec::new();

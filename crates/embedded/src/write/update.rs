@@ -1,4 +1,4 @@
-//! Update: of the object, or of its status alone.
+//! Updates of an object, or of its status alone.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::refusal::{Cause, Refusal};
 use crate::resource::Resource;
 use crate::store::Stored;
 
-/// Which part of an object a write is about.
+/// The part of an object that a write is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Everything but the status.
+    /// Everything except the status.
     Main,
     /// The status alone.
     Status,
 }
 
-/// What only the server writes into metadata.
+/// The fields of metadata that only the server writes.
 const SERVER_OWNED: [&str; 6] = [
     "uid",
     "creationTimestamp",
@@ -32,8 +32,8 @@ const SERVER_OWNED: [&str; 6] = [
 ];
 
 impl Writer<'_> {
-    /// Replaces an object by what a client sent, or by what its patch made of the old one. The old one comes both as
-    /// it is stored and as a value, because whoever patches has read it already.
+    /// Replaces an object by what a client sent, or by the result of a patch. The old object comes both as stored and
+    /// as a value, because a patch has parsed it already.
     pub fn update(
         &mut self,
         resource: &Resource,
@@ -56,7 +56,7 @@ impl Writer<'_> {
         if is_terminating(&new) && !has_finalizers(&new) && !super::built_in::is_held(resource, &new) {
             self.bury(resource, old, manner.dry_run)?;
             self.settle()?;
-            // The client gets what it wrote, which nobody ever stored.
+            // The client gets back what it wrote, although that is not stored.
             new["metadata"]["resourceVersion"] = old.revision.to_string().into();
             let written = Stored::new(&new, old.revision, &resource.selectable);
             return Ok(Written { object: Arc::new(written), warnings });
@@ -80,7 +80,7 @@ fn check_preconditions(
     is_patch: bool,
 ) -> Result<(), Refusal> {
     let given = |field: &str| new["metadata"][field].as_str().filter(|text| !text.is_empty());
-    // In a patch, the UID is a change like any other.
+    // In a patch, the UID is a field like any other.
     if let Some(uid) = given("uid").filter(|uid| *uid != old.uid && !is_patch) {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid);
         return Err(Refusal::conflict(resource, &old.key.name, why));
@@ -101,7 +101,7 @@ fn check_preconditions(
                 message: "Invalid value: 0: must be specified for an update".to_owned(),
                 field: "metadata.resourceVersion".to_owned(),
             };
-            // A real server takes the resource for the kind here.
+            // A real server confuses the resource with the kind here.
             let resource = Resource { kind: resource.plural.clone(), ..resource.clone() };
             Err(Refusal::invalid(&resource, &old.key.name, &[cause]))
         }
@@ -141,7 +141,8 @@ fn keep_what_is_not_the_clients(resource: &Resource, part: Part, before: &Value,
     tidy_metadata(new);
 }
 
-/// Puts back what a write to the status must not touch. Almost always nothing did, and comparing costs less than copying.
+/// Restores what a write to the status must not change. Almost always nothing did, and comparing costs less than
+/// copying.
 fn restore_all_but_status(before: &Value, new: &mut Value) {
     let is_kept = |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata" | "status");
     let Some(fields) = new.as_object_mut() else { return };
@@ -163,7 +164,7 @@ fn put(object: &mut Value, field: &str, value: Option<Value>) {
     };
 }
 
-/// An object on its way out takes no new finalizers.
+/// An object that is being deleted accepts no new finalizers.
 fn check_new_finalizers(resource: &Resource, before: &Value, new: &Value) -> Result<(), Refusal> {
     if !is_terminating(before) {
         return Ok(());
@@ -186,7 +187,7 @@ fn check_new_finalizers(resource: &Resource, before: &Value, new: &Value) -> Res
     Err(Refusal::invalid(resource, before["metadata"]["name"].as_str().unwrap_or_default(), &[cause]))
 }
 
-/// A generation counts changes of everything but metadata and status.
+/// The generation counts changes of everything except metadata and status.
 fn count_generation(resource: &Resource, part: Part, before: &Value, new: &mut Value) {
     if !resource.has_generation || part == Part::Status {
         return;
@@ -202,7 +203,7 @@ fn count_generation(resource: &Resource, part: Part, before: &Value, new: &mut V
     }
 }
 
-/// Whether a write changes nothing: then it makes no revision and no event.
+/// Whether a write changes nothing, so that it makes no revision and no event.
 fn is_same(before: &Value, new: &Value) -> bool {
     let is_content = |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata");
     has_same_fields(before, new, is_content)

@@ -1,5 +1,5 @@
-//! What a patch may grow to. Small patches can ask for a lot: a copy of everything into itself, forty times, is a
-//! terabyte, and an object a thousand levels deep ends the stack of whoever walks it.
+//! Limits what a patch may grow to. Small patches can ask for a lot: a copy of everything into itself, forty times, is
+//! a terabyte, and walking an object that is a thousand levels deep overflows the stack.
 
 use json_patch::jsonptr::Pointer;
 use json_patch::{AddOperation, PatchOperation};
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::refusal::Refusal;
 
-/// How deep objects may be nested; readers, ours among them, stop at 128, and lists and watches wrap objects.
+/// How deep objects may be nested. Readers, ours among them, stop at 128, and lists and watches wrap objects.
 pub const MAX_DEPTH: usize = 100;
-/// How many steps a JSON patch may have, as in a real server.
+/// The most operations in one JSON patch, as in a real server.
 const MAX_OPERATIONS: usize = 10_000;
-/// Bytes that the copies of one patch may add up to, as in a real server.
+/// The most bytes that the copies of one patch may add up to, as in a real server.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// Carries out a JSON patch within its bounds, step by step.
+/// Applies a JSON patch operation by operation, within the limits.
 pub fn apply(steps: &[Value], object: &mut Value) -> Result<(), Failure> {
     if steps.len() > MAX_OPERATIONS {
         return Err(Failure::Refused(Refusal::too_large(format!(
@@ -33,7 +33,7 @@ pub fn apply(steps: &[Value], object: &mut Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// To a real server an absent field is as good as null: it can be replaced, and is equal to null.
+/// A real server treats an absent field as null: it can be replaced, and it equals null.
 fn as_a_real_server_reads_it(operation: PatchOperation, object: &Value) -> Option<PatchOperation> {
     let is_absent_field = |path: &Pointer| {
         let holder = path.parent().and_then(|holder| holder.resolve(object).ok());
@@ -48,11 +48,11 @@ fn as_a_real_server_reads_it(operation: PatchOperation, object: &Value) -> Optio
     }
 }
 
-/// Why a patch was not carried out.
+/// Why a patch was not applied.
 pub enum Failure {
-    /// It asks for too much.
+    /// The patch exceeds a limit.
     Refused(Refusal),
-    /// It does not fit the object.
+    /// The patch does not fit the object.
     Unfit,
 }
 
@@ -79,12 +79,11 @@ fn check(operation: &PatchOperation, object: &Value, copied: &mut usize) -> Resu
     if is_deeper_than(value, left) { Err(too_deep()) } else { Ok(()) }
 }
 
-/// The refusal of something that is nested too deeply.
 pub fn too_deep() -> Refusal {
     Refusal::bad_request(format!("the body of the request is nested more than {MAX_DEPTH} levels deep"))
 }
 
-/// Whether a value has more levels than that.
+/// Whether a value has more levels than the limit.
 pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     let Some(left) = limit.checked_sub(1) else {
         return matches!(value, Value::Array(_) | Value::Object(_));
@@ -96,7 +95,7 @@ pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     }
 }
 
-/// About how many bytes a value has as text.
+/// The approximate size of a value as text, in bytes.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,

@@ -1,5 +1,5 @@
-//! Merge patches, as RFC 7396 has them. The patch is taken apart and its values move into the object: most of what a
-//! status patch brings replaces what was there, and copying it would cost as much as reading it did.
+//! Merge patches according to RFC 7396. The values of the patch move into the object: most of a status patch replaces
+//! what was there, and copying it would cost as much as reading it did.
 
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_the_standard_come_out_as_it_says() {
+    fn the_examples_of_the_standard_give_the_results_of_the_standard() {
         let table = [
             (json!({ "a": "b" }), json!({ "a": "c" }), json!({ "a": "c" })),
             (json!({ "a": "b" }), json!({ "b": "c" }), json!({ "a": "b", "b": "c" })),

@@ -1,12 +1,12 @@
 //! The part of strategic merge patches that needs no knowledge of types: maps are merged, as in a merge patch. kubectl
-//! sends them for every built-in kind. Where a list would be merged by a key, the patch is refused.
+//! sends them for every built-in kind. A patch that would merge a list by a key is refused.
 
 use serde_json::Value;
 
 use crate::refusal::Refusal;
 use crate::resource::Resource;
 
-/// Lists that are replaced whole, in every built-in kind that has them.
+/// Lists that are replaced as a whole in every built-in kind that has them.
 const WHOLE_LISTS: [&str; 2] = ["rules", "subjects"];
 
 /// Checks that a patch means the same as a merge patch.

@@ -10,13 +10,13 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// Where references lead.
+/// The prefix of references.
 const PLACE: &str = "#/components/schemas/";
 
 /// The schemas that a document of this group version needs, by name.
 pub fn schemas(group: &str, version: &str) -> Map<String, Value> {
     let mut generator = generator();
-    // Definitions have metadata too.
+    // Definitions refer to the metadata too.
     generator.subschema_for::<ObjectMeta>();
     let mut kinds = Kinds { generator, group, version, found: Map::new() };
     kinds.add_all();
@@ -26,7 +26,7 @@ pub fn schemas(group: &str, version: &str) -> Map<String, Value> {
     for (name, kind) in found {
         let Some(schema) = schemas.get_mut(&name) else { continue };
         schema["x-kubernetes-group-version-kind"] = json!([kind]);
-        // The Rust types always have metadata; requests need not.
+        // The Rust types always have metadata, but requests may leave it out.
         if let Some(required) = schema["required"].as_array_mut() {
             required.retain(|field| field != "metadata");
         }
@@ -48,7 +48,6 @@ fn generator() -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Collects the kinds of one group version.
 struct Kinds<'a> {
     generator: SchemaGenerator,
     group: &'a str,
@@ -57,7 +56,7 @@ struct Kinds<'a> {
 }
 
 impl Kinds<'_> {
-    /// Adding a kind is one line.
+    /// Adding a kind takes one line.
     fn add_all(&mut self) {
         self.add::<admissionregistration::v1::ValidatingAdmissionPolicy>();
         self.add::<admissionregistration::v1::ValidatingAdmissionPolicyBinding>();
@@ -96,7 +95,8 @@ impl Kinds<'_> {
     }
 }
 
-/// Puts a reference into `allOf` where it has company: beside a bare one, readers pass a description over.
+/// Wraps a reference in `allOf` if other keywords stand beside it: readers ignore a description beside a bare
+/// reference.
 fn tidy(mut schema: Value) -> Value {
     match &mut schema {
         Value::Array(items) => items.iter_mut().for_each(|item| *item = tidy(item.take())),
