@@ -1,4 +1,4 @@
-//! How much the embedded API carries: patches with many watchers, many large objects, and idleness.
+//! The load that the embedded API carries: patches with many watchers, many large objects, and idleness.
 //!
 //! One thread does everything, client and server alike, so a CPU second is a second of one core, whatever else the
 //! machine is doing.
@@ -61,14 +61,14 @@ async fn patches(figures: &mut Figures) -> anyhow::Result<()> {
     }
     wait_for(&seen, WATCHERS).await;
     idle(figures).await?;
-    // What an agent thinks of is not what is measured: every round's patch is written down beforehand.
+    // The work of an agent is not measured, so every round's patch is made beforehand.
     let changes: Vec<String> =
         (1..=PATCHES / WATCHERS).map(|round| json!({ "status": status(5, round) }).to_string()).collect();
     let before = server.serialised_objects();
     let start = cpu_seconds(process::id())?;
-    for turn in 0..PATCHES {
-        let change = changes[turn / WATCHERS].clone().into_bytes();
-        let path = format!("/apis/apps.kruise.io/v1beta1/nodeimages/{}/status", node(turn % WATCHERS));
+    for index in 0..PATCHES {
+        let change = changes[index / WATCHERS].clone().into_bytes();
+        let path = format!("/apis/apps.kruise.io/v1beta1/nodeimages/{}/status", node(index % WATCHERS));
         let request = Request::patch(path).header("content-type", "application/merge-patch+json");
         client.request_text(request.body(change)?).await?;
     }
@@ -80,7 +80,7 @@ async fn patches(figures: &mut Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads a watch of one object and counts its events, without looking into them: that is the clients' work.
+/// Reads a watch of one object and counts its events without parsing them, which would be the clients' work.
 async fn follow(mut server: Server, name: String, seen: Arc<AtomicUsize>) {
     let path = format!(
         "/apis/apps.kruise.io/v1beta1/nodeimages?watch=1&allowWatchBookmarks=1&fieldSelector=metadata.name%3D{name}"

@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
     serving.write_kubeconfig(&path).context("writing the kubeconfig")?;
     println!("serving on {} until Ctrl-C; kubectl --kubeconfig {}", serving.url(), path.display());
     tokio::signal::ctrl_c().await?;
-    std::fs::remove_file(&path).context("removing the kubeconfig, which opens nothing any more")?;
+    std::fs::remove_file(&path).context("removing the kubeconfig, which is of no more use")?;
     serving.stop().await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Time comes from the clock that the server was given.
+//! The server takes the time from the clock that it was given.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -41,7 +41,7 @@ async fn the_clock_follows_paused_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_objects_of_a_simulated_day_carry_its_hours() {
+async fn objects_carry_the_simulated_time_of_their_creation() {
     let server = Server::new(Arc::new(TokioClock::starting_at(beginning())), Options::default());
     let api = maps(&server);
     for hour in 0..24 {
@@ -58,7 +58,7 @@ async fn the_objects_of_a_simulated_day_carry_its_hours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stamps_have_whole_seconds() {
+async fn timestamps_have_whole_seconds() {
     let server = Server::new(Arc::new(TokioClock::starting_at(beginning())), Options::default());
     tokio::time::advance(Duration::from_millis(1999)).await;
     let created = maps(&server).create(&PostParams::default(), &map("one")).await.unwrap();
@@ -75,7 +75,7 @@ impl Clock for SetClock {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_set_back_disturbs_nothing_but_the_stamps() {
+async fn a_clock_that_is_set_back_affects_only_timestamps() {
     let clock = Arc::new(SetClock(Mutex::new(beginning())));
     let server = Server::new(clock.clone(), Options::default());
     let api = maps(&server);
@@ -83,7 +83,7 @@ async fn a_clock_that_is_set_back_disturbs_nothing_but_the_stamps() {
     let mut versions = Vec::new();
     let merge = PatchParams::default();
     for round in 0..10 {
-        // Back by an hour each time, and far before the beginning of all known time at last.
+        // Back by an hour each time, and at last to the beginning of time.
         let back = if round == 9 { Timestamp::UNIX_EPOCH } else { clock.now() - Duration::from_hours(1) };
         *clock.0.lock().unwrap() = back;
         let name = format!("round-{round}");

@@ -18,7 +18,8 @@ async fn every_object_of_the_corpus_gets_its_verdict_from_the_embedded_server() 
     let mut wrong = Vec::new();
     for case in &cases {
         let answer = judge.ask(case).await.unwrap_or_else(|error| panic!("{}: {error:#}", case.title()));
-        // Where the rules of the definitions cannot say all that ours say, the embedded server says all.
+        // Where the rules of the definitions cannot express everything that ours do, the embedded server still enforces
+        // everything.
         if !judge::agrees(&case.verdict, &answer) {
             let wanted = &case.verdict;
             wrong.push(format!("{}\n    wanted {wanted:?}\n    said {answer}", case.title()));

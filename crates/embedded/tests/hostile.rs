@@ -35,12 +35,12 @@ async fn ask(server: &Server, request: Request<Full<Bytes>>) -> Response<Body> {
     server.clone().oneshot(request).await.unwrap()
 }
 
-/// The code of an answer and, if it is a refusal, the proof that it is one a client can read.
+/// The code of an answer. If it is a refusal, also checks that a client can read it.
 async fn code(response: Response<Body>) -> u16 {
     said(response).await.0
 }
 
-/// The same, with the words of a refusal.
+/// The same, with the sentence of a refusal.
 async fn said(response: Response<Body>) -> (u16, String) {
     let code = response.status().as_u16();
     let mut words = String::new();
@@ -54,7 +54,7 @@ async fn said(response: Response<Body>) -> (u16, String) {
     (code, words)
 }
 
-/// Asks for something ordinary.
+/// Sends an ordinary request.
 async fn still_serves(client: &Client) {
     let namespaces = Api::<Namespace>::all(client.clone());
     assert_eq!(namespaces.get("default").await.unwrap().metadata.name.as_deref(), Some("default"));

@@ -1,4 +1,4 @@
-//! An idle server does nothing: watches wake up for their bookmarks and their end only.
+//! An idle server does nothing: watches wake up only for their bookmarks and their end.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -31,7 +31,7 @@ impl<F: Future> Future for Counted<F> {
     }
 }
 
-/// Opens many watches, lets an hour pass, and says how often they were woken and how many lines they got.
+/// Opens many watches, lets an hour pass, and returns how often they were woken and how many lines they got.
 async fn watch_for_an_hour(server: &Server, query: &str) -> (u64, u64) {
     let (polls, lines) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let mut watches = tokio::task::JoinSet::new();
@@ -46,7 +46,7 @@ async fn watch_for_an_hour(server: &Server, query: &str) -> (u64, u64) {
         };
         watches.spawn(Counted { inner: Box::pin(reading), polls: polls.clone() });
     }
-    // Half a minute more, so that the hour's last bookmark is certainly among them.
+    // Half a minute more, so that the last bookmark of the hour is certainly included.
     tokio::time::sleep(HOUR + Duration::from_secs(30)).await;
     (polls.load(Ordering::Relaxed), lines.load(Ordering::Relaxed))
 }
@@ -65,7 +65,8 @@ async fn watches_without_bookmarks_are_never_woken() {
 async fn watches_with_bookmarks_are_woken_for_those_only() {
     let query = "timeoutSeconds=86400&allowWatchBookmarks=true";
     let (polls, lines) = watch_for_an_hour(&server(), query).await;
-    // About one a minute, and exactly one wake-up for each. The first look finds the one that ends the initial events.
+    // About one a minute, and exactly one wake-up for each. The first poll finds the one at the end of the initial
+    // events.
     assert!((50 * WATCHES..=70 * WATCHES).contains(&lines), "{lines}");
     assert_eq!(polls, lines);
 }
@@ -74,7 +75,7 @@ async fn watches_with_bookmarks_are_woken_for_those_only() {
 async fn a_server_without_clients_sets_no_timer() {
     let server = server();
     let start = tokio::time::Instant::now();
-    // With no timer pending, paused time jumps straight to this one, in a single step.
+    // With no timer pending, paused time jumps to this one in a single step.
     let mut steps = 0;
     let hour = tokio::time::sleep(HOUR);
     tokio::pin!(hour);

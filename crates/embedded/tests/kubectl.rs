@@ -134,7 +134,7 @@ async fn a_table_shows_how_old_objects_are_by_the_servers_clock() {
 }
 
 #[tokio::test]
-async fn what_stands_beside_the_cells_is_the_clients_choice() {
+async fn the_client_chooses_what_accompanies_the_cells() {
     let server = server();
     install_job(&server, "web");
     let beside = async |query: &str| {
@@ -175,7 +175,7 @@ async fn only_metadata_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_form_that_there_is_not_is_refused() {
+async fn an_unsupported_form_is_refused() {
     let server = server();
     for accept in ["text/html", "application/json;as=Table;v=v7;g=meta.k8s.io", "application/yaml"] {
         let (code, _, status) = ask(&server, JOBS, accept).await;

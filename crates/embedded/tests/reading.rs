@@ -1,4 +1,5 @@
-//! What a real server only does after a long time or under load: forgetting, cutting off, bookmarks, long chains.
+//! What a real server only does after a long time or under load: it forgets revisions, cuts off slow watchers, sends
+//! bookmarks and deletes long chains.
 
 #![expect(clippy::unwrap_used, reason = "the steps that tests share fail where they panic")]
 
@@ -45,7 +46,7 @@ async fn read(server: &Server, path: &str) -> (u16, Value) {
     (code, serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap())
 }
 
-/// The next event of a watch, which is one frame; none when it is over.
+/// The next event of a watch, which is one frame, or none when the watch is over.
 async fn event(watch: &mut Body) -> Option<Value> {
     let frame = watch.frame().await?.unwrap();
     Some(serde_json::from_slice(&frame.into_data().unwrap()).unwrap())
@@ -62,15 +63,15 @@ async fn a_slow_watcher_is_cut_and_nobody_waits_for_it() {
         change(&server, "one", value).await;
         assert_eq!(event(&mut fast).await.unwrap()["object"]["data"]["a"], value.to_string());
     }
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(event) = event(&mut slow).await {
-        heard.push(event["object"]["data"]["a"].clone());
+        received.push(event["object"]["data"]["a"].clone());
     }
-    assert_eq!(json!(heard), json!([null, "0", "1", "2", "3"]));
+    assert_eq!(json!(received), json!([null, "0", "1", "2", "3"]));
 }
 
 #[tokio::test]
-async fn a_list_that_goes_on_too_late_is_refused_with_a_way_on() {
+async fn a_list_that_continues_too_late_is_refused_with_another_token() {
     let server = server(Options { history_changes: 3, ..Options::default() });
     for name in ["a", "b", "c", "d"] {
         make(&server, name).await;
@@ -92,7 +93,7 @@ async fn a_list_that_goes_on_too_late_is_refused_with_a_way_on() {
 }
 
 #[tokio::test]
-async fn a_forgotten_moment_is_not_listed() {
+async fn a_forgotten_revision_is_not_listed() {
     let server = server(Options { history_changes: 3, ..Options::default() });
     let first = make(&server, "a").await.metadata.resource_version.unwrap();
     for value in 0..5 {
@@ -135,17 +136,17 @@ async fn bookmarks_come_every_minute_and_follow_what_happens_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_on_which_there_is_always_something_to_tell_ends_in_time() {
+async fn a_watch_that_always_has_something_to_send_ends_in_time() {
     let server = server(Options::default());
     make(&server, "one").await;
     let (_, mut watch) = open(&server, &format!("{MAPS}?watch=true&timeoutSeconds=10")).await;
-    let mut heard = 0;
+    let mut received = 0;
     while event(&mut watch).await.is_some() {
-        heard += 1;
-        change(&server, "one", heard).await;
+        received += 1;
+        change(&server, "one", received).await;
         tokio::time::advance(Duration::from_secs(1)).await;
     }
-    assert!((9..=12).contains(&heard), "{heard} events in ten seconds");
+    assert!((9..=12).contains(&received), "{received} events in ten seconds");
 }
 
 #[tokio::test]
@@ -167,7 +168,7 @@ async fn ten_thousand_objects_in_a_chain_of_owners_go_with_the_first() {
 }
 
 #[tokio::test]
-async fn an_object_is_written_as_text_once_however_many_watch_it() {
+async fn an_object_is_serialised_once_however_many_watch_it() {
     let server = server(Options::default());
     make(&server, "one").await;
     let mut watches = Vec::new();

@@ -1,4 +1,4 @@
-//! The contract suite on the real kube-apiserver, with the controllers that the embedded server has built in.
+//! The contract suite on the real kube-apiserver, with the controllers whose work the embedded server does itself.
 
 #[path = "contract/mod.rs"]
 mod contract;

@@ -1,4 +1,4 @@
-//! kubectl, as a person uses it, on the embedded server and on a real one: what people see must be the same.
+//! kubectl, as a person uses it, on the embedded server and on a real one: the output must be the same.
 
 #[path = "real_kubectl/person.rs"]
 mod person;
@@ -41,7 +41,7 @@ async fn a_person_with_kubectl_sees_the_same_on_both_servers() -> anyhow::Result
     println!("kubectl: {} steps on each server, {} differ", SCRIPT.len(), differences.len());
     ensure!(
         differences.is_empty(),
-        "what people see differs (- real, + embedded):\n{}",
+        "kubectl's output differs (- real, + embedded):\n{}",
         differences.join("\n")
     );
     embedded.stop().await;
@@ -57,7 +57,7 @@ async fn serve() -> anyhow::Result<Serving> {
     Ok(server.serve(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)?)
 }
 
-/// The real server gets the definitions the way a person brings them.
+/// The real server gets the definitions as a person installs them.
 async fn install_definitions(person: &Person) -> anyhow::Result<()> {
     let mut list = Vec::new();
     for definition in prewarm_api::crd::all() {

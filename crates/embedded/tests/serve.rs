@@ -1,4 +1,4 @@
-//! The server on a loopback socket: who is let in, what the kubeconfig is, and how it ends.
+//! The server on a loopback socket: authentication, the kubeconfig, and how it stops.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -71,7 +71,7 @@ async fn every_run_has_a_token_of_its_own() {
 }
 
 #[tokio::test]
-async fn it_does_not_listen_where_others_could_reach_it() {
+async fn the_server_listens_only_on_loopback() {
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
     let refused = server.serve(listener).unwrap_err();
@@ -92,7 +92,7 @@ async fn the_kubeconfig_file_is_readable_by_its_owner_only_even_if_there_was_an_
 }
 
 #[tokio::test]
-async fn what_goes_wrong_goes_wrong_for_clients_on_the_socket_too() {
+async fn faults_affect_clients_on_the_socket_too() {
     let server = Server::new(Arc::new(TokioClock::of_the_machine()), Options::default());
     let faults = Faults::scripted(vec![
         ScriptedFault::at(1, Action::Refused),
@@ -114,7 +114,7 @@ async fn what_goes_wrong_goes_wrong_for_clients_on_the_socket_too() {
 }
 
 #[tokio::test]
-async fn stopping_ends_watches_in_order_and_waits_for_nobody() {
+async fn stopping_ends_watches_cleanly_and_waits_for_nobody() {
     let (server, serving) = serve().await;
     let maps = Api::<ConfigMap>::default_namespaced(client(&serving.kubeconfig()).await);
     let mut events = maps.watch(&WatchParams::default(), "0").await.unwrap().boxed();
@@ -129,7 +129,7 @@ async fn stopping_ends_watches_in_order_and_waits_for_nobody() {
     let start = Instant::now();
     let (end, ()) = tokio::join!(events.try_next(), serving.stop());
     assert!(end.unwrap().is_none(), "the watch ends without an error");
-    // By itself the watch would go on for forty minutes.
+    // Otherwise the watch would go on for forty minutes.
     assert!(start.elapsed() < Duration::from_mins(1), "it took {:?}", start.elapsed());
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }

@@ -2,11 +2,11 @@
 //!
 //! Writers create, change and delete objects; followers mirror them with every way of listing; a controller reconciles
 //! one kind. The server's history is short, so watches resume too late and start over. When faults and writers stop,
-//! all of them must end where the server is, and then nothing writes.
+//! all of them must agree with the server, and then nothing writes.
 //!
-//! A failing seed is printed. `PREWARM_SEED=3 PREWARM_SEEDS=1 cargo test -p prewarm-embedded --test simulation` runs
-//! it alone. Server, faults and writers repeat exactly; `kube-runtime` has some randomness of its own (jitter, the order of
-//! its hash maps), so only invariants are asserted, and a rare failure may need a few runs to come back.
+//! A failing seed is printed. `PREWARM_SEED=3 PREWARM_SEEDS=1 cargo test -p prewarm-embedded --test simulation` runs it
+//! alone. Server, faults and writers repeat exactly; `kube-runtime` has some randomness of its own (jitter, the order
+//! of its hash maps), so only invariants are asserted, and a rare failure may need a few runs to come back.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -29,25 +29,25 @@ use prewarm_embedded::faults::{Action, FaultPlan, Faults, Filter, Rates, Scripte
 use serde_json::json;
 use world::{KINDS, WIDGET, World};
 
-/// How many seeds are tried, if nobody says otherwise: two follow every kind in every way.
+/// How many seeds run by default: two follow every kind in every way.
 const SEEDS: u64 = 2;
 /// How long faults and writers go on.
 const DAYS: u32 = 2;
-/// How many write at the same time.
+/// How many writers there are.
 const WRITERS: u64 = 4;
-/// Changes that the server remembers of each kind: fewer than a burst of the writers makes.
+/// How many changes of each kind the server remembers: fewer than a burst of the writers makes.
 const HISTORY: usize = 6;
-/// After this time without faults everyone must have caught up: the longest backoff is far shorter.
+/// After this time without faults everyone must have caught up. The longest backoff is far shorter.
 const SETTLING: Duration = Duration::from_hours(1);
-/// How long it is then watched that nothing happens.
+/// How long nothing may happen after that.
 const IDLE: Duration = Duration::from_hours(3);
-/// How long one seed may take in real time: five seconds are usual, but the machine may be busy with other things.
+/// How long one seed may take in real time. Five seconds are usual, but the machine may be busy.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 const DAY: Duration = Duration::from_hours(24);
 
 #[test]
-fn watchers_and_a_controller_end_where_the_server_is_after_days_of_faults() {
+fn watchers_and_a_controller_agree_with_the_server_after_days_of_faults() {
     let seeds: Vec<u64> = prewarm_seed::several(SEEDS).collect();
     let mut happened = BTreeMap::new();
     for seed in &seeds {
@@ -61,7 +61,7 @@ fn watchers_and_a_controller_end_where_the_server_is_after_days_of_faults() {
     }
     println!("{happened:#?}");
     if seeds.len() > 1 {
-        // A simulation in which nothing went wrong proves nothing.
+        // A simulation without any fault proves nothing.
         let all = [
             "answer-lost",
             "bookmark-withheld",
@@ -91,7 +91,7 @@ fn rough(seed: u64, client: u64) -> Faults {
     Faults::new(plan, seed.wrapping_mul(1000) + client)
 }
 
-/// Simulates all days of a seed, and gives back what happened how often.
+/// Simulates all days of a seed, and returns how often each fault occurred.
 async fn simulate(seed: u64) -> BTreeMap<&'static str, u64> {
     let world = World::new(seed, HISTORY);
     let end = tokio::time::Instant::now() + DAY * DAYS;
@@ -137,10 +137,10 @@ async fn check(world: &World, auditor: &[Follower], followers: &[Follower], oper
     operator.check(world).await;
 }
 
-/// It makes a child of a widget that is gone, the server removes the child, and that wakes the operator again: in such a circle
-/// the time must go on, since only later it hears of the end.
+/// The operator makes a child of a widget that is gone, the server removes the child, and that wakes the operator
+/// again. The clock must advance in such a circle, since the operator learns of the deletion only later.
 #[test]
-fn an_operator_that_hears_late_does_not_stop_the_time() {
+fn an_operator_with_a_late_watch_does_not_stop_the_clock() {
     paused(async {
         let world = World::new(0, 1000);
         let late = Action::DelayWatch(Duration::from_mins(1));

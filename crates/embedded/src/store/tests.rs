@@ -1,4 +1,4 @@
-//! The store on its own: every remembered moment can be seen again, and every watch leads to the present.
+//! The store on its own: every remembered revision can be listed again, and every watch leads to the current state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{ChangeKind, Interest, Key, Shelf, Stored};
 use crate::options::Options;
 
-/// What the objects hold, by namespace and name.
+/// The contents of the objects, by namespace and name.
 type Moment = BTreeMap<Key, String>;
 
-/// A write: to this object this value, or none to remove it.
+/// A write: this value for this object, or none to remove it.
 type Write = (usize, Option<u8>);
 
 const KEYS: [(&str, &str); 8] =
@@ -42,7 +42,7 @@ fn shelf(changes: usize, bytes: usize, buffer: usize) -> Shelf {
     Shelf::new(&options, 0)
 }
 
-/// Writes, and gives the moment after each revision. A removal of nothing is no write.
+/// Writes, and returns the contents after each revision. Removing nothing is no write.
 fn play(shelf: &mut Shelf, writes: &[Write]) -> Vec<Moment> {
     let mut moments = vec![Moment::new()];
     for (index, written) in writes {
@@ -71,7 +71,7 @@ fn writes() -> impl Strategy<Value = Vec<Write>> {
 
 proptest! {
     #[test]
-    fn every_remembered_moment_can_be_seen_again(writes in writes(), changes in 0_usize..40) {
+    fn every_remembered_revision_can_be_listed_again(writes in writes(), changes in 0_usize..40) {
         let mut shelf = shelf(changes, usize::MAX, 1);
         let moments = play(&mut shelf, &writes);
         let oldest = (moments.len() - 1).saturating_sub(changes);
@@ -98,14 +98,14 @@ proptest! {
     }
 
     #[test]
-    fn a_watch_from_every_remembered_revision_leads_to_the_present(writes in writes(), later in writes()) {
+    fn a_watch_from_every_remembered_revision_leads_to_the_current_state(writes in writes(), later in writes()) {
         let mut shelf = shelf(1000, usize::MAX, 1000);
         let past = play(&mut shelf, &writes);
         let watches: Vec<_> = (0..past.len())
             .map(|revision| shelf.watch(Interest::All, revision as u64).expect("a remembered revision"))
             .collect();
         let present = past[past.len() - 1].clone();
-        // The second half goes on with other revisions, which the watchers must not care about.
+        // The second half makes further revisions, which must not disturb the watchers.
         let mut moment = present;
         for (number, (index, written)) in later.iter().enumerate() {
             let (key, revision) = (key(*index), (past.len() + number) as u64);
@@ -155,30 +155,30 @@ fn a_watcher_whose_buffer_is_full_is_cut_and_others_go_on() {
         shelf.put(object(&key(0), "1", revision));
         assert_eq!(fast.changes.try_recv().expect("a change").object.revision, revision);
     }
-    let heard: Vec<u64> =
+    let received: Vec<u64> =
         std::iter::from_fn(|| slow.changes.blocking_recv()).map(|change| change.object.revision).collect();
-    assert_eq!(heard, [1, 2, 3], "what fits is told, and then the watch is over");
+    assert_eq!(received, [1, 2, 3], "what fits is told, and then the watch is over");
 }
 
 #[test]
-fn a_write_looks_only_at_those_it_concerns() {
+fn a_write_costs_only_the_watchers_it_concerns() {
     let mut shelf = shelf(10, usize::MAX, 1);
     let other = |number: u32| Key { namespace: "other".to_owned(), name: number.to_string() };
     let watches: Vec<_> = (0..1000)
         .map(|number| shelf.watch(Interest::Object(other(number)), 0).expect("the beginning"))
         .collect();
-    // Their buffers hold one change each, so a single write too many would cut them.
+    // Their buffers hold one change each, so a single unneeded notification would cut them.
     for revision in 1..=100 {
         shelf.put(object(&key(0), "1", revision));
     }
     shelf.put(object(&other(7), "1", 101));
-    let told = watches.iter().filter(|watch| !watch.changes.is_empty()).count();
+    let notified = watches.iter().filter(|watch| !watch.changes.is_empty()).count();
     let alive = watches.iter().filter(|watch| !watch.changes.is_closed()).count();
-    assert_eq!((told, alive), (1, 1000));
+    assert_eq!((notified, alive), (1, 1000));
 }
 
 #[test]
-fn those_who_leave_without_a_word_are_forgotten() {
+fn watchers_that_left_silently_are_forgotten() {
     let mut shelf = shelf(10, usize::MAX, 1);
     for number in 0..10_000_u32 {
         let key = Key { namespace: "a".to_owned(), name: number.to_string() };

@@ -59,7 +59,7 @@ async fn a_secret_stores_texts_encoded(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes an immutable object and tries to change it in every way.
+/// Creates an immutable object and tries to change it in every way.
 async fn keeps_its_data(world: &World, path: &str, object: &Value, value: &str) -> anyhow::Result<()> {
     let made = world.post(&world.core(path), object).await?.ok(201)?;
     let one = world.core(&format!("{path}/one"));
@@ -214,10 +214,10 @@ fn pod() -> Value {
     })
 }
 
-/// Creates a pod; in a real cluster its namespace first needs its service account.
+/// Creates a pod. In a real cluster, its namespace needs a service account first.
 async fn make_pod(world: &World) -> anyhow::Result<Value> {
     world
-        .eventually("the pod to be taken", async || {
+        .eventually("the pod to be accepted", async || {
             let answer = world.post(&world.core("pods"), &pod()).await?;
             if answer.code == 403 {
                 return Ok(None);

@@ -9,10 +9,10 @@ use super::{Case, cases};
 
 pub fn cases() -> Vec<Case> {
     cases![
-        what_an_object_owns_goes_after_it,
-        what_an_object_owns_is_only_marked_if_a_finalizer_holds_it,
+        dependents_are_deleted_after_their_owner,
+        a_dependent_held_by_a_finalizer_is_only_marked,
         a_chain_of_owners_goes_to_its_end,
-        a_chain_waits_for_the_one_in_the_middle,
+        a_chain_waits_for_its_middle_object,
         an_object_with_two_owners_stays_with_the_second,
         an_object_with_two_owners_goes_with_the_last,
         an_object_with_a_dead_and_a_living_owner_loses_the_dead_one,
@@ -21,14 +21,14 @@ pub fn cases() -> Vec<Case> {
         in_the_foreground_a_chain_goes_from_its_end,
         in_the_foreground_an_object_with_another_owner_only_loses_the_reference,
         in_the_foreground_an_owner_goes_when_the_last_reference_is_taken_away,
-        two_that_own_each_other_both_go,
-        what_is_orphaned_stays_without_its_owner,
+        two_objects_that_own_each_other_are_both_deleted,
+        an_orphaned_dependent_stays_without_its_owner,
         an_object_made_for_a_dead_owner_goes,
         an_object_given_to_a_dead_owner_goes,
-        an_owner_of_the_same_name_and_another_uid_is_none,
-        an_owner_in_another_namespace_is_none,
+        an_owner_of_the_same_name_and_another_uid_does_not_count,
+        an_owner_in_another_namespace_does_not_count,
         an_object_of_the_cluster_owns_namespaced_ones,
-        a_namespaced_owner_of_an_object_of_the_cluster_is_not_believed,
+        a_namespaced_owner_of_a_cluster_scoped_object_does_not_count,
         an_owner_of_an_unknown_kind_is_left_alone,
         custom_objects_own_and_are_owned,
         an_owner_named_in_an_old_version_owns_too,
@@ -73,7 +73,7 @@ async fn release(world: &World, name: &str) -> anyhow::Result<()> {
     world.merge(&world.core(&format!("configmaps/{name}")), &patch).await?.ok(200).map(drop)
 }
 
-/// The case's maps: `a`, or `a!` for one on its way out, with the names of its owners behind: `b<a`.
+/// The case's maps: `a`, or `a!` for one that is being deleted, followed by the names of its owners: `b<a`.
 async fn state(world: &World) -> anyhow::Result<String> {
     let list = world.get(&world.core("configmaps")).await?.ok(200)?;
     let shown = |item: &Value| {
@@ -101,13 +101,14 @@ async fn becomes(world: &World, wanted: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the garbage collector has surely seen everything before: it has collected something that came later.
+/// Waits until the garbage collector has certainly seen everything before this: it has collected an object that came
+/// later.
 async fn collected(world: &World) -> anyhow::Result<()> {
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "probe" } });
     collected_as(world, &world.core("secrets"), secret).await
 }
 
-/// The same for widgets. A real collector looks for new kinds twice a minute.
+/// The same for widgets. A real collector looks for added kinds twice a minute.
 async fn collected_widgets(world: &World) -> anyhow::Result<()> {
     let widget = super::world::widget("probe", json!({ "title": "plain" }));
     collected_as(world, &world.widgets(""), widget).await
@@ -123,7 +124,7 @@ async fn collected_as(world: &World, path: &str, mut probe: Value) -> anyhow::Re
     world.eventually("the probe to go", gone).await
 }
 
-async fn what_an_object_owns_goes_after_it(world: World) -> anyhow::Result<()> {
+async fn dependents_are_deleted_after_their_owner(world: World) -> anyhow::Result<()> {
     let owner = make(&world, "a", &[]).await?;
     make(&world, "b", &[reference(&owner)]).await?;
     make(&world, "c", &[]).await?;
@@ -131,7 +132,7 @@ async fn what_an_object_owns_goes_after_it(world: World) -> anyhow::Result<()> {
     becomes(&world, "c").await
 }
 
-async fn what_an_object_owns_is_only_marked_if_a_finalizer_holds_it(world: World) -> anyhow::Result<()> {
+async fn a_dependent_held_by_a_finalizer_is_only_marked(world: World) -> anyhow::Result<()> {
     let owner = make(&world, "a", &[]).await?;
     make_held(&world, "b", &[reference(&owner)]).await?;
     delete(&world, "a", "Background").await?;
@@ -148,7 +149,7 @@ async fn a_chain_of_owners_goes_to_its_end(world: World) -> anyhow::Result<()> {
     becomes(&world, "").await
 }
 
-async fn a_chain_waits_for_the_one_in_the_middle(world: World) -> anyhow::Result<()> {
+async fn a_chain_waits_for_its_middle_object(world: World) -> anyhow::Result<()> {
     let first = make(&world, "a", &[]).await?;
     let second = make_held(&world, "b", &[reference(&first)]).await?;
     make(&world, "c", &[reference(&second)]).await?;
@@ -240,7 +241,7 @@ async fn in_the_foreground_an_owner_goes_when_the_last_reference_is_taken_away(
     becomes(&world, "b!").await
 }
 
-async fn two_that_own_each_other_both_go(world: World) -> anyhow::Result<()> {
+async fn two_objects_that_own_each_other_are_both_deleted(world: World) -> anyhow::Result<()> {
     let first = make(&world, "a", &[]).await?;
     let second = make(&world, "b", &[blocking(&first)]).await?;
     let patch = json!({ "metadata": { "ownerReferences": [blocking(&second)] } });
@@ -250,12 +251,12 @@ async fn two_that_own_each_other_both_go(world: World) -> anyhow::Result<()> {
     becomes(&world, "").await
 }
 
-async fn what_is_orphaned_stays_without_its_owner(world: World) -> anyhow::Result<()> {
+async fn an_orphaned_dependent_stays_without_its_owner(world: World) -> anyhow::Result<()> {
     let owner = make(&world, "a", &[]).await?;
     let other = make(&world, "b", &[]).await?;
     make(&world, "c", &[reference(&owner)]).await?;
     make(&world, "d", &[reference(&owner), reference(&other)]).await?;
-    // A collector that has not seen them yet cannot take their references away.
+    // A collector that has not seen them yet cannot remove their references.
     collected(&world).await?;
     delete(&world, "a", "Orphan").await?;
     becomes(&world, "b c d<b").await
@@ -277,7 +278,7 @@ async fn an_object_given_to_a_dead_owner_goes(world: World) -> anyhow::Result<()
     becomes(&world, "").await
 }
 
-async fn an_owner_of_the_same_name_and_another_uid_is_none(world: World) -> anyhow::Result<()> {
+async fn an_owner_of_the_same_name_and_another_uid_does_not_count(world: World) -> anyhow::Result<()> {
     let first = make(&world, "a", &[]).await?;
     delete(&world, "a", "Background").await?;
     make(&world, "a", &[]).await?;
@@ -292,7 +293,7 @@ pub async fn make_namespace(world: &World, name: &str) -> anyhow::Result<String>
     Ok(name)
 }
 
-async fn an_owner_in_another_namespace_is_none(world: World) -> anyhow::Result<()> {
+async fn an_owner_in_another_namespace_does_not_count(world: World) -> anyhow::Result<()> {
     let other = make_namespace(&world, "other").await?;
     let owner = world.post(&format!("/api/v1/namespaces/{other}/configmaps"), &map("a")).await?.ok(201)?;
     make(&world, "b", &[reference(&owner)]).await?;
@@ -322,7 +323,7 @@ async fn an_object_of_the_cluster_owns_namespaced_ones(world: World) -> anyhow::
     world.eventually("the role to go", gone).await
 }
 
-async fn a_namespaced_owner_of_an_object_of_the_cluster_is_not_believed(world: World) -> anyhow::Result<()> {
+async fn a_namespaced_owner_of_a_cluster_scoped_object_does_not_count(world: World) -> anyhow::Result<()> {
     let owner = make(&world, "a", &[]).await?;
     let (path, _) = make_role(&world, "owned", &[reference(&owner)]).await?;
     delete(&world, "a", "Background").await?;

@@ -1,4 +1,4 @@
-//! Namespaces and definitions, which go after what belongs to them.
+//! Namespaces and definitions, which are removed after what belongs to them.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub fn cases() -> Vec<Case> {
     cases![
         a_namespace_goes_with_what_is_in_it,
         a_namespace_on_its_way_out_says_so,
-        nothing_new_comes_into_a_namespace_on_its_way_out,
+        nothing_is_created_in_a_terminating_namespace,
         a_finalizer_inside_holds_a_namespace,
         a_finalizer_of_its_own_holds_a_namespace,
         a_pod_on_a_node_holds_its_namespace,
@@ -43,7 +43,7 @@ async fn a_namespace_goes_with_what_is_in_it(world: World) -> anyhow::Result<()>
     world.make_map("untouched").await.map(drop)
 }
 
-/// A namespace on its way out, held by a map with a finalizer.
+/// A namespace that is being deleted and held by a map with a finalizer.
 async fn held_namespace(world: &World) -> anyhow::Result<(String, Value)> {
     let namespace = make_namespace(world, "held").await?;
     let path = format!("/api/v1/namespaces/{namespace}");
@@ -65,7 +65,7 @@ async fn a_namespace_on_its_way_out_says_so(world: World) -> anyhow::Result<()> 
     same(again["metadata"]["deletionTimestamp"].clone(), answer["metadata"]["deletionTimestamp"].clone())
 }
 
-async fn nothing_new_comes_into_a_namespace_on_its_way_out(world: World) -> anyhow::Result<()> {
+async fn nothing_is_created_in_a_terminating_namespace(world: World) -> anyhow::Result<()> {
     let (path, _) = held_namespace(&world).await?;
     let status = world.post(&format!("{path}/configmaps"), &map("new")).await?.refused(403, "Forbidden")?;
     let name = world.unique("held");
@@ -74,7 +74,7 @@ async fn nothing_new_comes_into_a_namespace_on_its_way_out(world: World) -> anyh
          terminated"
     );
     same(status["message"].clone(), wanted)?;
-    // What is there can still be changed.
+    // Existing objects can still be changed.
     let patch = json!({ "data": { "a": "2" } });
     world.merge(&format!("{path}/configmaps/hold"), &patch).await?.ok(200).map(drop)
 }
@@ -136,7 +136,7 @@ async fn the_first_namespaces_cannot_be_deleted(world: World) -> anyhow::Result<
     Ok(())
 }
 
-/// A kind of the case's own with one object, which finalizers may hold; gives the paths of both.
+/// A kind of the case's own with one object, which finalizers may hold. Returns the paths of both.
 async fn own_kind(world: &World, finalizers: &[&str]) -> anyhow::Result<(String, String)> {
     let group = format!("{}.example.com", world.namespace);
     let definition = json!({
@@ -158,7 +158,7 @@ async fn own_kind(world: &World, finalizers: &[&str]) -> anyhow::Result<(String,
         "apiVersion": format!("{group}/v1"), "kind": "Part",
         "metadata": { "name": "one", "finalizers": finalizers },
     });
-    // A kind that was only just served may still refuse.
+    // A kind that has only just been served may still refuse.
     world.eventually("a part", async || Ok(world.post(&path, &part).await?.ok(201).ok())).await?;
     let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/parts.{group}");
     Ok((definition, format!("{path}/one")))

@@ -1,4 +1,4 @@
-//! Creating objects: names, what the server gives, what it takes away.
+//! Creating objects: names, and the fields that the server sets or removes.
 
 use std::collections::BTreeSet;
 

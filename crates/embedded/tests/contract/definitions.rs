@@ -1,4 +1,4 @@
-//! Definitions: a kind comes, changes and goes with them.
+//! Definitions: a kind is added, changed and removed with its definition.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -22,9 +22,9 @@ pub fn cases() -> Vec<Case> {
         a_definition_is_not_replaced_without_its_version,
         a_version_that_is_not_served_is_not_found,
         an_added_version_is_served,
-        a_changed_schema_judges_the_next_write,
-        what_was_stored_under_looser_rules_keeps_taking_other_writes,
-        what_was_stored_under_looser_rules_is_judged_when_it_changes,
+        a_changed_schema_applies_to_the_next_write,
+        an_object_stored_under_looser_rules_accepts_other_writes,
+        an_object_stored_under_looser_rules_is_validated_when_it_changes,
         a_deleted_definition_takes_its_objects_along,
         a_definition_made_again_has_no_objects,
         a_kind_of_the_cluster_has_no_namespaces,
@@ -82,7 +82,7 @@ fn itself(world: &World) -> String {
     format!("{PATH}/gadgets.{}", group(world))
 }
 
-/// Posts the definition and waits until its kind takes objects.
+/// Posts the definition and waits until its kind accepts objects.
 async fn install(world: &World, definition: &Value) -> anyhow::Result<Value> {
     let created = define(world, definition).await?;
     served(world, definition).await?;
@@ -175,7 +175,7 @@ async fn a_definition_is_not_replaced_without_its_version(world: World) -> anyho
     same(causes(&status), vec!["metadata.resourceVersion FieldValueInvalid"])
 }
 
-/// The definition with a second version that is served, or not.
+/// The definition with a second version, served or not.
 fn with_second(world: &World, is_served: bool) -> Value {
     let mut definition = gadget(world);
     let mut second = version("v2", &json!({ "size": { "type": "integer" } }));
@@ -203,7 +203,7 @@ async fn an_added_version_is_served(world: World) -> anyhow::Result<()> {
     same(found["spec"]["size"].clone(), 1)
 }
 
-/// Makes the size be at least 5, and waits until the server refuses less.
+/// Requires a size of at least 5, and waits until the server refuses less.
 async fn tighten(world: &World) -> anyhow::Result<()> {
     let properties = json!({ "size": { "type": "integer", "minimum": 5 }, "word": { "type": "string" } });
     let patch = json!({ "spec": { "versions": [version("v1", &properties)] } });
@@ -218,14 +218,14 @@ async fn tighten(world: &World) -> anyhow::Result<()> {
         .await
 }
 
-async fn a_changed_schema_judges_the_next_write(world: World) -> anyhow::Result<()> {
+async fn a_changed_schema_applies_to_the_next_write(world: World) -> anyhow::Result<()> {
     install(&world, &gadget(&world)).await?;
     tighten(&world).await?;
     let answer = world.post(&gadgets(&world, ""), &one(&world, &json!({ "size": 1 }))).await?;
     same(causes(&answer.refused(422, "Invalid")?), vec!["spec.size FieldValueInvalid"])
 }
 
-async fn what_was_stored_under_looser_rules_keeps_taking_other_writes(world: World) -> anyhow::Result<()> {
+async fn an_object_stored_under_looser_rules_accepts_other_writes(world: World) -> anyhow::Result<()> {
     install(&world, &gadget(&world)).await?;
     world.post(&gadgets(&world, ""), &one(&world, &json!({ "size": 1 }))).await?.ok(201)?;
     tighten(&world).await?;
@@ -234,7 +234,9 @@ async fn what_was_stored_under_looser_rules_keeps_taking_other_writes(world: Wor
     same(patched["spec"].clone(), json!({ "size": 1, "word": "new" }))
 }
 
-async fn what_was_stored_under_looser_rules_is_judged_when_it_changes(world: World) -> anyhow::Result<()> {
+async fn an_object_stored_under_looser_rules_is_validated_when_it_changes(
+    world: World,
+) -> anyhow::Result<()> {
     install(&world, &gadget(&world)).await?;
     world.post(&gadgets(&world, ""), &one(&world, &json!({ "size": 1 }))).await?.ok(201)?;
     tighten(&world).await?;

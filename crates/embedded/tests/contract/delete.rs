@@ -19,9 +19,9 @@ pub fn cases() -> Vec<Case> {
         a_deletion_of_another_version_is_refused,
         a_dry_deletion_deletes_nothing,
         an_unknown_propagation_is_refused,
-        two_words_for_propagation_are_refused,
+        two_options_for_propagation_are_refused,
         an_unknown_dry_run_in_the_body_is_refused,
-        options_in_the_body_make_those_of_the_query_void,
+        options_in_the_body_override_those_of_the_query,
         a_collection_is_deleted_and_answered,
         a_collection_is_deleted_by_labels,
         a_collection_is_deleted_by_fields,
@@ -30,7 +30,7 @@ pub fn cases() -> Vec<Case> {
         a_dry_deletion_of_a_collection_deletes_nothing,
         a_collection_of_all_namespaces_is_not_deleted,
         namespaces_are_not_deleted_together,
-        a_collection_with_a_selector_that_is_none_is_not_deleted,
+        a_collection_with_an_invalid_selector_is_not_deleted,
     ]
 }
 
@@ -167,7 +167,7 @@ async fn an_unknown_propagation_is_refused(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn two_words_for_propagation_are_refused(world: World) -> anyhow::Result<()> {
+async fn two_options_for_propagation_are_refused(world: World) -> anyhow::Result<()> {
     world.make_map("one").await?;
     let options = json!({ "propagationPolicy": "Foreground", "orphanDependents": true });
     let status = world.delete(&world.core("configmaps/one"), &options).await?.refused(422, "Invalid")?;
@@ -183,7 +183,7 @@ async fn an_unknown_dry_run_in_the_body_is_refused(world: World) -> anyhow::Resu
     same(status["message"].clone(), wanted)
 }
 
-async fn options_in_the_body_make_those_of_the_query_void(world: World) -> anyhow::Result<()> {
+async fn options_in_the_body_override_those_of_the_query(world: World) -> anyhow::Result<()> {
     world.make_map("one").await?;
     let options = json!({ "kind": "DeleteOptions", "apiVersion": "v1" });
     let answer = delete(&world, "one?propagationPolicy=Foreground", options).await?;
@@ -263,7 +263,7 @@ async fn namespaces_are_not_deleted_together(world: World) -> anyhow::Result<()>
     world.delete(path, &Value::Null).await?.refused(405, "MethodNotAllowed").map(drop)
 }
 
-async fn a_collection_with_a_selector_that_is_none_is_not_deleted(world: World) -> anyhow::Result<()> {
+async fn a_collection_with_an_invalid_selector_is_not_deleted(world: World) -> anyhow::Result<()> {
     world.make_map("one").await?;
     let path = world.core("configmaps?labelSelector=%3D");
     world.delete(&path, &Value::Null).await?.refused(400, "BadRequest")?;

@@ -46,7 +46,7 @@ fn path(world: &World, rest: &str) -> String {
     world.at("events.k8s.io/v1", &format!("events{rest}"))
 }
 
-/// The fields of a value that are listed.
+/// The listed fields of a value.
 fn part(value: &Value, fields: &[&str]) -> Value {
     fields
         .iter()

@@ -1,4 +1,4 @@
-//! Field selectors: which fields each kind has, what they select, and the words for what is none.
+//! Field selectors: which fields each kind has, what they select, and how invalid ones are refused.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ async fn empty_parts_of_a_field_selector_mean_nothing(world: World) -> anyhow::R
     same(by_fields(&world, &world.core("configmaps"), ",metadata.name=m1,,").await?, "m1")
 }
 
-/// A pod, with these fields in its spec. A real server waits for the namespace's account.
+/// A pod with these fields in its spec. A real server waits for the namespace's service account.
 pub async fn make_pod(world: &World, name: &str, spec: Value) -> anyhow::Result<Value> {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },

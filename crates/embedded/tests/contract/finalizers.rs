@@ -1,4 +1,4 @@
-//! Finalizers: they hold an object that is deleted, and say what happens with what it owns.
+//! Finalizers: they hold an object that is deleted, and determine what happens to its dependents.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn without(object: &mut Value, field: &str) {
     }
 }
 
-/// An object without the notes of who wrote which of its fields.
+/// An object without its managed fields.
 fn plain(mut object: Value) -> Value {
     without(&mut object, "managedFields");
     object
@@ -117,7 +117,7 @@ async fn removing_the_last_finalizer_removes_the_object(world: World) -> anyhow:
     let mut marked = delete(&world, "one", Value::Null).await?;
     let patch = json!({ "metadata": { "finalizers": [] } });
     let answer = world.merge(&world.core("configmaps/one"), &patch).await?.ok(200)?;
-    // The answer is what would have been stored, under the version that it replaced.
+    // The answer is what would have been stored, with the version that it would replace.
     without(&mut marked, "finalizers");
     same(plain(answer), plain(marked))?;
     is_gone(&world, "one").await

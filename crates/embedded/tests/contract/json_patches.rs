@@ -1,4 +1,4 @@
-//! JSON patches: each operation, on what is there and what is not.
+//! JSON patches: each operation, on present and absent fields.
 
 use serde_json::{Value, json};
 
@@ -15,9 +15,9 @@ pub fn cases() -> Vec<Case> {
         a_json_patch_whose_test_of_the_generation_fails_is_refused_without_causes,
         a_json_patch_whose_test_names_an_absent_place_is_refused,
         a_json_patch_is_applied_whole_or_not_at_all,
-        a_json_patch_does_not_remove_what_is_not_there,
-        a_json_patch_that_replaces_what_is_not_there_adds_it,
-        a_json_patch_does_not_add_below_what_is_not_there,
+        a_json_patch_does_not_remove_an_absent_field,
+        a_json_patch_that_replaces_an_absent_field_adds_it,
+        a_json_patch_does_not_add_below_an_absent_field,
         an_empty_json_patch_changes_nothing,
         a_json_patch_that_is_no_list_is_refused,
         an_unknown_operation_is_refused,
@@ -125,7 +125,7 @@ async fn a_json_patch_is_applied_whole_or_not_at_all(world: World) -> anyhow::Re
     same(world.get(&world.widgets("/one")).await?.ok(200)?, before)
 }
 
-async fn a_json_patch_does_not_remove_what_is_not_there(world: World) -> anyhow::Result<()> {
+async fn a_json_patch_does_not_remove_an_absent_field(world: World) -> anyhow::Result<()> {
     one(&world).await?;
     for path in ["/spec/absent", "/spec/absent/below", "/spec/tags/7"] {
         let patch = json!([{ "op": "remove", "path": path }]);
@@ -135,7 +135,7 @@ async fn a_json_patch_does_not_remove_what_is_not_there(world: World) -> anyhow:
     Ok(())
 }
 
-async fn a_json_patch_that_replaces_what_is_not_there_adds_it(world: World) -> anyhow::Result<()> {
+async fn a_json_patch_that_replaces_an_absent_field_adds_it(world: World) -> anyhow::Result<()> {
     one(&world).await?;
     let patch = json!([{ "op": "replace", "path": "/spec/enabled", "value": true }]);
     let patched = world.json_patch(&world.widgets("/one"), &patch).await?.ok(200)?;
@@ -147,7 +147,7 @@ async fn a_json_patch_that_replaces_what_is_not_there_adds_it(world: World) -> a
     Ok(())
 }
 
-async fn a_json_patch_does_not_add_below_what_is_not_there(world: World) -> anyhow::Result<()> {
+async fn a_json_patch_does_not_add_below_an_absent_field(world: World) -> anyhow::Result<()> {
     one(&world).await?;
     let patch = json!([{ "op": "add", "path": "/metadata/labels/a", "value": "b" }]);
     world.json_patch(&world.widgets("/one"), &patch).await?.refused(422, "Invalid")?;

@@ -1,4 +1,4 @@
-//! What holds of some built-in kinds and not of others.
+//! Rules of some built-in kinds that others do not have.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Reading one object, and lists: their shape, their order, and the moment they show.
+//! Reading one object, and lists: their shape, their order, and the revision they show.
 
 use anyhow::{Context as _, ensure};
 use kube::Api;
@@ -35,7 +35,7 @@ pub fn cases() -> Vec<Case> {
         a_match_without_a_version_is_refused,
         an_exact_list_from_version_zero_is_refused,
         an_unknown_match_is_refused,
-        a_match_of_a_list_that_goes_on_is_refused_with_both_reasons,
+        a_match_of_a_continued_list_is_refused_with_both_reasons,
         initial_events_of_a_list_are_refused,
         an_object_by_its_name_is_not_watched,
         kube_reads_an_object_without_its_content,
@@ -49,7 +49,7 @@ pub fn names(list: &Value) -> Vec<String> {
     items.map(|item| item["metadata"]["name"].as_str().unwrap_or("-").to_owned()).collect()
 }
 
-/// Waits until the cache that answers questions "from version zero" has seen this object: it may be a moment behind.
+/// Waits until the cache that answers reads "from version zero" has seen this object. It may be a moment behind.
 pub async fn cached(world: &World, object: &Value) -> anyhow::Result<()> {
     let wanted = version(object)?;
     let is_cached = async || {
@@ -204,7 +204,7 @@ async fn a_list_from_a_version_shows_what_came_later(world: World) -> anyhow::Re
     same(names(&list), vec!["a", "b"])
 }
 
-/// Creates a and b, and then changes a, deletes b and creates c; gives the version in between.
+/// Creates a and b, and then changes a, deletes b and creates c. Returns the version in between.
 async fn two_moments(world: &World) -> anyhow::Result<u64> {
     world.make_map("a").await?;
     let moment = version(&world.make_map("b").await?)?;
@@ -289,7 +289,7 @@ async fn an_object_from_an_old_version_is_the_present_one(world: World) -> anyho
     Ok(())
 }
 
-/// Refuses a list; gives its causes and what is said about them.
+/// Expects the refusal of a list. Returns its causes and the sentence about them.
 async fn refused_options(world: &World, query: &str) -> anyhow::Result<Value> {
     let status = world.get(&world.core(&format!("configmaps?{query}"))).await?.refused(422, "Invalid")?;
     same(status["details"]["group"].clone(), "meta.k8s.io")?;
@@ -323,7 +323,7 @@ async fn an_unknown_match_is_refused(world: World) -> anyhow::Result<()> {
     same(causes(&status), vec!["resourceVersionMatch FieldValueNotSupported"])
 }
 
-async fn a_match_of_a_list_that_goes_on_is_refused_with_both_reasons(world: World) -> anyhow::Result<()> {
+async fn a_match_of_a_continued_list_is_refused_with_both_reasons(world: World) -> anyhow::Result<()> {
     make_maps(&world, &["a", "b"]).await?;
     let page = list(&world, "limit=1").await?;
     let token = page["metadata"]["continue"].as_str().context("a token")?.to_owned();

@@ -1,4 +1,4 @@
-//! Metadata of new objects: what the server gives, takes away and refuses.
+//! Metadata of created objects: what the server sets, removes and refuses.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub fn cases() -> Vec<Case> {
         an_owner_without_a_uid_is_refused,
         two_controllers_of_one_object_are_refused,
         a_finalizer_without_a_domain_is_warned_about,
-        what_only_the_server_may_give_is_overwritten,
+        fields_that_only_the_server_sets_are_overwritten,
     ]
 }
 
@@ -123,7 +123,7 @@ async fn a_finalizer_without_a_domain_is_warned_about(world: World) -> anyhow::R
     Ok(())
 }
 
-async fn what_only_the_server_may_give_is_overwritten(world: World) -> anyhow::Result<()> {
+async fn fields_that_only_the_server_sets_are_overwritten(world: World) -> anyhow::Result<()> {
     let mut object = widget("one", titled());
     object["metadata"] = json!({
         "name": "one", "uid": "mine", "generation": 7, "creationTimestamp": "2001-01-01T00:00:00Z",

@@ -1,8 +1,9 @@
 //! One suite for two servers: what holds on the real kube-apiserver must hold on the embedded one.
 //!
 //! A case is an `async fn(World) -> anyhow::Result<()>` whose name is the sentence it proves. It gets a namespace of
-//! its own on a server that all cases share. A case that may fail on the embedded server says why and how, and then it
-//! must fail there in just that way: a difference that is gone has to leave the list, and none can hide another fault.
+//! its own on a server that all cases share. A case that may fail on the embedded server says why and how, and it must
+//! fail there in exactly that way: a difference that no longer exists has to leave the list, and none can hide another
+//! fault.
 //!
 //! `CONTRACT=word` runs only the cases whose name contains the word.
 
@@ -64,20 +65,20 @@ pub enum Side {
 pub struct Case {
     pub name: &'static str,
     pub run: fn(World) -> LocalBoxFuture<'static, anyhow::Result<()>>,
-    /// How the embedded server fails it.
+    /// How the embedded server fails the case, if it may.
     pub difference: Option<Difference>,
 }
 
 /// How the embedded server may differ.
 #[derive(Clone, Copy)]
 pub struct Difference {
-    /// Why it may.
+    /// Why it may differ.
     pub reason: &'static str,
-    /// A part of what the case then complains of.
+    /// A part of the case's error in that situation.
     pub complaint: &'static str,
 }
 
-/// Lists cases: `cases![a_sentence, another; differing: [a_third => "why it may", "what it then complains of"]]`.
+/// Lists cases: `cases![a_sentence, another; differing: [a_third => "why it may", "the error it fails with"]]`.
 macro_rules! cases {
     ($($name:ident),* $(,)? $(; differing: [$($other:ident => $reason:expr, $complaint:expr);* $(;)?])?) => {
         vec![
@@ -93,7 +94,7 @@ macro_rules! cases {
 }
 pub(crate) use cases;
 
-/// Every case there is.
+/// All cases.
 pub fn all() -> Vec<Case> {
     [
         built_in::cases(),
@@ -129,7 +130,7 @@ pub fn all() -> Vec<Case> {
     .collect()
 }
 
-/// Runs the suite and tells all failures together.
+/// Runs the suite and reports all failures together.
 pub async fn run(side: Side, client: &Client) -> anyhow::Result<()> {
     world::prepare(client).await?;
     let wanted = std::env::var("CONTRACT").unwrap_or_default();
@@ -156,7 +157,7 @@ pub async fn run(side: Side, client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs one case; gives what went wrong.
+/// Runs one case. Returns what went wrong, if anything did.
 async fn judge(case: &Case, side: Side, client: &Client, number: usize) -> Option<String> {
     let attempt = async {
         let world = World::new(client, side, number).await?;

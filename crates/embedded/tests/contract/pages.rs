@@ -1,4 +1,4 @@
-//! Pages of lists: put together they are one list of one moment.
+//! Pages of lists: put together, they are one list of one revision.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -16,17 +16,17 @@ pub fn cases() -> Vec<Case> {
         pages_of_all_namespaces_put_together_are_the_list,
         pages_of_a_custom_kind_put_together_are_the_list,
         pages_with_a_selector_do_not_count_what_remains,
-        a_list_that_goes_on_with_another_selector_goes_on_with_that,
-        a_list_that_goes_on_takes_no_version,
-        a_token_of_nobody_is_refused,
+        a_continued_list_with_another_selector_uses_that_selector,
+        a_continued_list_takes_no_version,
+        a_made_up_token_is_refused,
         a_token_of_another_form_is_refused,
-        a_negative_limit_is_none,
+        a_negative_limit_means_no_limit,
         a_limit_that_is_no_number_is_refused,
         a_metadata_list_has_pages_too,
     ]
 }
 
-/// Reads all pages; gives the names on each.
+/// Reads all pages. Returns the names on each.
 async fn pages(world: &World, path: &str) -> anyhow::Result<Vec<Vec<String>>> {
     let mut pages = Vec::new();
     let mut token = String::new();
@@ -115,7 +115,7 @@ async fn pages_with_a_selector_do_not_count_what_remains(world: World) -> anyhow
     Ok(())
 }
 
-async fn a_list_that_goes_on_with_another_selector_goes_on_with_that(world: World) -> anyhow::Result<()> {
+async fn a_continued_list_with_another_selector_uses_that_selector(world: World) -> anyhow::Result<()> {
     make_maps(&world, &["a", "b", "c", "d"]).await?;
     let page = list(&world, "limit=1").await?;
     let token = page["metadata"]["continue"].as_str().context("a token")?.to_owned();
@@ -123,7 +123,7 @@ async fn a_list_that_goes_on_with_another_selector_goes_on_with_that(world: Worl
     same(names(&rest), vec!["b", "d"])
 }
 
-async fn a_list_that_goes_on_takes_no_version(world: World) -> anyhow::Result<()> {
+async fn a_continued_list_takes_no_version(world: World) -> anyhow::Result<()> {
     make_maps(&world, &["a", "b"]).await?;
     let page = list(&world, "limit=1").await?;
     let token = page["metadata"]["continue"].as_str().context("a token")?.to_owned();
@@ -132,7 +132,7 @@ async fn a_list_that_goes_on_takes_no_version(world: World) -> anyhow::Result<()
     same(status["message"].clone(), "specifying resource version is not allowed when using continue")
 }
 
-async fn a_token_of_nobody_is_refused(world: World) -> anyhow::Result<()> {
+async fn a_made_up_token_is_refused(world: World) -> anyhow::Result<()> {
     let status = world.get(&world.core("configmaps?continue=garbage")).await?.refused(400, "BadRequest")?;
     let message = status["message"].as_str().unwrap_or_default();
     ensure!(message.starts_with("invalid continue token: continue key is not valid: "), "{message}");
@@ -149,7 +149,7 @@ async fn a_token_of_another_form_is_refused(world: World) -> anyhow::Result<()> 
     same(status["message"].clone(), wanted)
 }
 
-async fn a_negative_limit_is_none(world: World) -> anyhow::Result<()> {
+async fn a_negative_limit_means_no_limit(world: World) -> anyhow::Result<()> {
     make_maps(&world, &["a", "b"]).await?;
     same(names(&list(&world, "limit=-1").await?), vec!["a", "b"])
 }

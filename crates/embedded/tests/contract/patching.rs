@@ -1,4 +1,4 @@
-//! Patches: merge patches and JSON patches, on what is there and what is not.
+//! Merge patches and JSON patches, on present and absent fields.
 
 use anyhow::ensure;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The end of pods, who have time for it, and of the other kinds, who have none.
+//! The end of pods, which have a grace period, and of the other kinds, which have none.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub fn cases() -> Vec<Case> {
         a_pod_with_a_finalizer_stays_even_by_force,
         a_pod_that_has_ended_goes_at_once,
         other_kinds_have_no_time_to_end,
-        a_job_leaves_its_pods_behind_unless_told,
+        a_job_leaves_its_pods_behind_unless_the_deletion_says_otherwise,
     ]
 }
 
@@ -34,7 +34,7 @@ async fn pod_is_gone(world: &World, name: &str) -> anyhow::Result<()> {
     world.get(&world.core(&format!("pods/{name}"))).await?.refused(404, "NotFound").map(drop)
 }
 
-/// Seconds between the mark and the end of an object.
+/// The seconds between the deletion timestamp and the removal of an object.
 fn grace(object: &Value) -> Value {
     object["metadata"]["deletionGracePeriodSeconds"].clone()
 }
@@ -144,7 +144,7 @@ async fn other_kinds_have_no_time_to_end(world: World) -> anyhow::Result<()> {
     same(grace(&delete(&world, "two?gracePeriodSeconds=30", Value::Null).await?), 0)
 }
 
-async fn a_job_leaves_its_pods_behind_unless_told(world: World) -> anyhow::Result<()> {
+async fn a_job_leaves_its_pods_behind_unless_the_deletion_says_otherwise(world: World) -> anyhow::Result<()> {
     let job = json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "one" },
         "spec": { "template": { "spec": {

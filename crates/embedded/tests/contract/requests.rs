@@ -1,4 +1,4 @@
-//! Requests that make no sense, and the answers that say so.
+//! Requests that make no sense, and how they are refused.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub fn cases() -> Vec<Case> {
         an_unknown_resource_is_not_found,
         an_unknown_version_is_not_found,
         an_unknown_group_is_not_found,
-        a_part_that_a_kind_does_not_have_is_not_found,
+        a_subresource_that_a_kind_does_not_have_is_not_found,
         a_namespaced_path_of_a_kind_of_the_cluster_is_not_found,
         an_object_is_not_created_at_the_path_of_another,
         a_custom_object_is_created_from_its_body_at_any_path,
@@ -30,7 +30,7 @@ pub fn cases() -> Vec<Case> {
         an_answer_in_an_unknown_format_is_refused,
         an_answer_is_json_whatever_is_accepted,
         a_refusal_is_json_too,
-        a_word_of_the_query_that_means_nothing_is_passed_over,
+        an_unknown_query_parameter_is_ignored,
         a_name_in_a_path_may_be_encoded,
         a_text_may_have_any_letters,
     ]
@@ -77,7 +77,7 @@ async fn an_unknown_group_is_not_found(world: World) -> anyhow::Result<()> {
     same(world.post(&path, &widget("one", titled())).await?.code, 404)
 }
 
-async fn a_part_that_a_kind_does_not_have_is_not_found(world: World) -> anyhow::Result<()> {
+async fn a_subresource_that_a_kind_does_not_have_is_not_found(world: World) -> anyhow::Result<()> {
     world.make_widget("one", titled()).await?;
     world.get(&world.widgets("/one/bogus")).await?.refused(404, "NotFound")?;
     world.make_map("one").await?;
@@ -215,7 +215,7 @@ async fn a_refusal_is_json_too(world: World) -> anyhow::Result<()> {
     same(answer.headers["content-type"].to_str()?, "application/json")
 }
 
-async fn a_word_of_the_query_that_means_nothing_is_passed_over(world: World) -> anyhow::Result<()> {
+async fn an_unknown_query_parameter_is_ignored(world: World) -> anyhow::Result<()> {
     world.post(&world.core("configmaps?bogus=1&fieldManager=me&pretty=false"), &map("one")).await?.ok(201)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Defaults and rules of a definition: what is filled in, what is refused, and where the refusal points.
+//! Defaults and rules of a definition: what is filled in, what is refused, and which fields a refusal names.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ pub fn cases() -> Vec<Case> {
     cases![
         defaults_are_filled_in_at_every_depth,
         defaults_do_not_touch_what_was_given,
-        a_null_where_a_default_stands_becomes_the_default,
+        a_null_in_a_field_with_a_default_becomes_the_default,
         a_null_that_is_allowed_stays,
         a_null_that_is_not_allowed_is_dropped,
         a_null_in_a_map_is_dropped_and_one_in_a_list_is_refused,
@@ -35,7 +35,7 @@ pub fn cases() -> Vec<Case> {
         a_list_that_is_too_short_is_refused,
         a_map_with_too_many_entries_is_refused,
         a_map_with_a_value_of_the_wrong_type_is_refused,
-        every_mistake_is_told_at_once,
+        all_mistakes_are_reported_together,
         a_refusal_is_about_the_kind_and_the_name,
         a_known_field_in_a_free_part_is_still_checked,
         an_empty_spec_list_is_kept,
@@ -79,7 +79,7 @@ async fn defaults_do_not_touch_what_was_given(world: World) -> anyhow::Result<()
     same(stored(&world, given.clone()).await?, given)
 }
 
-async fn a_null_where_a_default_stands_becomes_the_default(world: World) -> anyhow::Result<()> {
+async fn a_null_in_a_field_with_a_default_becomes_the_default(world: World) -> anyhow::Result<()> {
     let spec = stored(&world, json!({ "title": "plain", "size": null, "limits": null })).await?;
     same(spec["size"].clone(), 1)?;
     same(spec["limits"].clone(), json!({ "soft": 5 }))
@@ -238,7 +238,7 @@ async fn a_map_with_a_value_of_the_wrong_type_is_refused(world: World) -> anyhow
     same(refused(&world, settings).await?, vec!["spec.settings.a FieldValueTypeInvalid"])
 }
 
-async fn every_mistake_is_told_at_once(world: World) -> anyhow::Result<()> {
+async fn all_mistakes_are_reported_together(world: World) -> anyhow::Result<()> {
     let additions = json!({ "title": "Plain", "size": 99, "color": "pink", "enabled": "yes" });
     same(
         refused(&world, additions).await?,

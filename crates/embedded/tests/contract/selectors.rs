@@ -1,4 +1,4 @@
-//! Label selectors: what each operator means, and the words for what is none.
+//! Label selectors: what each operator means, and how invalid ones are refused.
 
 use anyhow::ensure;
 use serde_json::json;
@@ -20,7 +20,7 @@ pub fn cases() -> Vec<Case> {
         less_than_compares_numbers,
         all_parts_of_a_selector_must_hold,
         an_empty_value_selects_empty_values,
-        an_empty_place_in_a_set_is_the_empty_value,
+        an_empty_element_in_a_set_is_the_empty_value,
         spaces_in_a_selector_mean_nothing,
         a_label_may_be_called_like_an_operator,
         labels_with_a_domain_are_selected,
@@ -35,7 +35,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Maps of which "none" has no labels, and m0 to m4 have their number.
+/// Maps m0 to m4 with their number as a label, and "none" without labels.
 pub async fn numbered(world: &World) -> anyhow::Result<()> {
     world.make_map("none").await?;
     for number in 0..5 {
@@ -112,7 +112,7 @@ async fn a_name_behind_an_exclamation_mark_selects_objects_without_the_label(
 async fn greater_than_compares_numbers(world: World) -> anyhow::Result<()> {
     numbered(&world).await?;
     same(by_labels(&world, "n>2").await?, "m3 m4")?;
-    // Text that is no number is greater than none.
+    // Text that is not a number is not greater than any number.
     same(by_labels(&world, "odd>0").await?, "")
 }
 
@@ -138,7 +138,7 @@ async fn an_empty_value_selects_empty_values(world: World) -> anyhow::Result<()>
     same(by_labels(&world, "n!=").await?, "m0 m1 m2 m3 m4 none")
 }
 
-async fn an_empty_place_in_a_set_is_the_empty_value(world: World) -> anyhow::Result<()> {
+async fn an_empty_element_in_a_set_is_the_empty_value(world: World) -> anyhow::Result<()> {
     numbered(&world).await?;
     let mut object = map("empty");
     object["metadata"]["labels"] = json!({ "n": "" });

@@ -1,4 +1,4 @@
-//! The status, apart from the spec.
+//! The status as a part of its own.
 
 use anyhow::ensure;
 use serde_json::{Value, json};

@@ -19,7 +19,7 @@ pub fn cases() -> Vec<Case> {
         a_bookmark_comes_before_the_end,
         a_streaming_list_equals_the_list,
         a_streaming_list_of_nothing_is_its_end,
-        a_streaming_list_goes_on_with_what_happens,
+        a_streaming_list_continues_with_changes,
         a_streaming_list_with_selectors_equals_that_list,
         a_streaming_list_without_bookmarks_does_not_say_where_it_ends,
         a_streaming_list_from_the_future_fails_in_the_stream,
@@ -69,7 +69,7 @@ async fn a_bookmark_comes_before_the_end(world: World) -> anyhow::Result<()> {
 
 const STREAMING: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// Reads a streaming list up to its end; gives the objects and the version.
+/// Reads a streaming list to its end. Returns the objects and the version.
 async fn streamed(watch: &mut Watching) -> anyhow::Result<(Vec<Value>, u64)> {
     let mut objects = Vec::new();
     loop {
@@ -104,7 +104,7 @@ async fn a_streaming_list_of_nothing_is_its_end(world: World) -> anyhow::Result<
     Ok(())
 }
 
-async fn a_streaming_list_goes_on_with_what_happens(world: World) -> anyhow::Result<()> {
+async fn a_streaming_list_continues_with_changes(world: World) -> anyhow::Result<()> {
     let made = version(&world.make_map("a").await?)?;
     let path = world.core(&format!("configmaps?{STREAMING}&resourceVersion={made}"));
     let mut watch = Watching::open(&world, &path).await?;
@@ -221,9 +221,9 @@ async fn kube_watches_objects(world: World) -> anyhow::Result<()> {
     let params = WatchParams::default().timeout(60);
     let mut events = std::pin::pin!(maps.watch(&params, "0").await?);
     remove(&world, "a").await?;
-    let mut heard = Vec::new();
-    while !heard.contains(&"deleted") {
-        heard.push(match events.try_next().await?.context("the watch goes on")? {
+    let mut received = Vec::new();
+    while !received.contains(&"deleted") {
+        received.push(match events.try_next().await?.context("the watch goes on")? {
             WatchEvent::Added(_) => "added",
             WatchEvent::Modified(_) => "modified",
             WatchEvent::Deleted(_) => "deleted",
@@ -231,8 +231,8 @@ async fn kube_watches_objects(world: World) -> anyhow::Result<()> {
             WatchEvent::Error(_) => "error",
         });
     }
-    heard.dedup();
-    same(heard, vec!["added", "bookmark", "deleted"])
+    received.dedup();
+    same(received, vec!["added", "bookmark", "deleted"])
 }
 
 async fn kube_watches_metadata(world: World) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! Objects as rows of a table, as `kubectl get` asks for them.
+//! Objects as rows of a table, as `kubectl get` requests them.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub fn cases() -> Vec<Case> {
         a_table_of_one_object_has_one_row,
         the_rows_of_a_table_bring_as_much_of_the_object_as_asked,
         a_table_of_nothing_has_columns_and_no_rows,
-        a_table_of_what_is_not_there_is_a_refusal,
+        a_table_of_an_object_that_is_not_there_is_refused,
     ]
 }
 
@@ -97,7 +97,7 @@ async fn a_table_of_nothing_has_columns_and_no_rows(world: World) -> anyhow::Res
     same(table["rows"].clone(), json!([]))
 }
 
-async fn a_table_of_what_is_not_there_is_a_refusal(world: World) -> anyhow::Result<()> {
+async fn a_table_of_an_object_that_is_not_there_is_refused(world: World) -> anyhow::Result<()> {
     let accept = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")];
     let path = world.core("configmaps/nothing");
     world.send_with("GET", &path, &accept, Vec::new()).await?.refused(404, "NotFound").map(drop)

@@ -1,4 +1,4 @@
-//! Fields that a kind does not have: refused, warned about, or dropped without a word.
+//! Fields that a kind does not have: refused, warned about, or dropped silently.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub fn cases() -> Vec<Case> {
         a_strict_request_with_an_unknown_field_is_refused,
         a_strict_refusal_names_every_unknown_field,
         a_warned_request_drops_the_field_and_says_so,
-        a_request_that_says_nothing_is_warned,
+        a_request_without_a_validation_mode_is_warned,
         an_ignoring_request_drops_the_field_without_a_word,
         an_unknown_field_beside_the_spec_is_dropped,
         an_unknown_field_of_the_metadata_is_dropped,
@@ -69,7 +69,7 @@ async fn a_warned_request_drops_the_field_and_says_so(world: World) -> anyhow::R
     same(answer.ok(201)?["spec"]["bogus"].clone(), Value::Null)
 }
 
-async fn a_request_that_says_nothing_is_warned(world: World) -> anyhow::Result<()> {
+async fn a_request_without_a_validation_mode_is_warned(world: World) -> anyhow::Result<()> {
     let answer = create(&world, "", odd()).await?;
     same(answer.warnings(), vec!["299 - \"unknown field \\\"spec.bogus\\\"\""])?;
     same(answer.ok(201)?["spec"]["bogus"].clone(), Value::Null)

@@ -24,7 +24,7 @@ pub fn cases() -> Vec<Case> {
         a_config_map_has_no_generation,
         a_client_does_not_set_the_generation,
         the_time_of_creation_cannot_be_changed,
-        a_client_cannot_mark_an_object_as_going,
+        a_client_cannot_mark_an_object_as_deleted,
         a_replacement_drops_what_it_leaves_out,
         a_replacement_without_metadata_is_refused,
         a_dry_run_replaces_nothing,
@@ -195,7 +195,7 @@ async fn the_time_of_creation_cannot_be_changed(world: World) -> anyhow::Result<
     same(replaced["metadata"]["creationTimestamp"].clone(), created["metadata"]["creationTimestamp"].clone())
 }
 
-async fn a_client_cannot_mark_an_object_as_going(world: World) -> anyhow::Result<()> {
+async fn a_client_cannot_mark_an_object_as_deleted(world: World) -> anyhow::Result<()> {
     let mut object = world.make_map("one").await?;
     object["metadata"]["deletionTimestamp"] = "2001-01-01T00:00:00Z".into();
     let status = world.put(&world.core("configmaps/one"), &object).await?.refused(422, "Invalid")?;

@@ -1,4 +1,4 @@
-//! Watches: what they tell, to whom, and in which order.
+//! Watches: which events they send, to whom, and in which order.
 
 #[path = "watch/stream.rs"]
 mod stream;
@@ -15,26 +15,26 @@ pub fn cases() -> Vec<Case> {
     cases![
         a_watch_without_a_version_begins_with_all_there_is,
         a_watch_from_version_zero_begins_with_all_there_is,
-        a_watch_from_a_version_tells_what_came_after,
-        a_watch_tells_what_happens,
+        a_watch_from_a_version_shows_what_came_after,
+        a_watch_shows_what_happens,
         an_event_shows_the_object_as_it_was_answered,
         a_deleted_object_has_the_version_of_its_deletion,
         a_deleted_object_is_shown_as_it_was_last_stored,
-        a_watch_of_a_namespace_tells_nothing_of_others,
-        a_watch_of_all_namespaces_tells_of_each,
-        a_watch_by_name_tells_of_one_object,
-        a_watch_by_name_over_all_namespaces_tells_of_each_of_that_name,
+        a_watch_of_a_namespace_shows_nothing_of_others,
+        a_watch_of_all_namespaces_shows_each,
+        a_watch_by_name_shows_one_object,
+        a_watch_by_name_over_all_namespaces_shows_each_object_of_that_name,
         an_object_that_begins_to_match_is_added,
         an_object_that_no_longer_matches_is_deleted_and_shown_as_it_was,
-        an_object_that_never_matched_is_not_told_of,
+        an_object_that_never_matched_causes_no_event,
         a_watch_by_field_follows_the_field,
         a_watch_of_custom_objects_by_field_follows_the_field,
-        a_write_that_changes_nothing_tells_nothing,
-        a_dry_run_tells_nothing,
-        a_refused_write_tells_nothing,
-        a_status_is_told_like_everything_else,
-        two_watchers_hear_the_same_in_the_same_order,
-        writers_at_once_are_told_of_in_the_order_of_versions,
+        a_write_that_changes_nothing_causes_no_event,
+        a_dry_run_causes_no_event,
+        a_refused_write_causes_no_event,
+        a_status_change_is_an_event_like_any_other,
+        two_watchers_get_the_same_events_in_the_same_order,
+        concurrent_writes_are_watched_in_the_order_of_versions,
         a_watch_through_another_version_shows_that_version,
     ]
 }
@@ -83,7 +83,7 @@ async fn a_watch_from_version_zero_begins_with_all_there_is(world: World) -> any
     same(watch.take(2).await?, vec!["ADDED a", "ADDED b"])
 }
 
-async fn a_watch_from_a_version_tells_what_came_after(world: World) -> anyhow::Result<()> {
+async fn a_watch_from_a_version_shows_what_came_after(world: World) -> anyhow::Result<()> {
     let first = version(&world.make_map("a").await?)?;
     world.make_map("b").await?;
     change(&world, "a", "2").await?;
@@ -93,7 +93,7 @@ async fn a_watch_from_a_version_tells_what_came_after(world: World) -> anyhow::R
     same(watch.take(3).await?, vec!["ADDED b", "MODIFIED a", "DELETED b"])
 }
 
-async fn a_watch_tells_what_happens(world: World) -> anyhow::Result<()> {
+async fn a_watch_shows_what_happens(world: World) -> anyhow::Result<()> {
     let mut watch = watch_from_now(&world, "").await?;
     world.make_map("a").await?;
     same(watch.take(1).await?, vec!["ADDED a"])?;
@@ -146,14 +146,14 @@ async fn neighbour(world: &World, name: &str) -> anyhow::Result<String> {
     Ok(namespace)
 }
 
-async fn a_watch_of_a_namespace_tells_nothing_of_others(world: World) -> anyhow::Result<()> {
+async fn a_watch_of_a_namespace_shows_nothing_of_others(world: World) -> anyhow::Result<()> {
     let mut watch = watch_from_now(&world, "").await?;
     neighbour(&world, "theirs").await?;
     world.make_map("ours").await?;
     same(watch.take(1).await?, vec!["ADDED ours"])
 }
 
-async fn a_watch_of_all_namespaces_tells_of_each(world: World) -> anyhow::Result<()> {
+async fn a_watch_of_all_namespaces_shows_each(world: World) -> anyhow::Result<()> {
     let now = version_of_the_present(&world).await?;
     let query = format!("/api/v1/configmaps?resourceVersion={now}&labelSelector=kept%3D{}", world.namespace);
     let mut watch = Watching::open(&world, &query).await?;
@@ -165,7 +165,7 @@ async fn a_watch_of_all_namespaces_tells_of_each(world: World) -> anyhow::Result
     same(watch.take(2).await?, vec!["ADDED theirs", "ADDED ours"])
 }
 
-async fn a_watch_by_name_tells_of_one_object(world: World) -> anyhow::Result<()> {
+async fn a_watch_by_name_shows_one_object(world: World) -> anyhow::Result<()> {
     let mut watch = watch_from_now(&world, "fieldSelector=metadata.name%3Db").await?;
     make_maps(&world, &["a", "b", "c"]).await?;
     change(&world, "a", "2").await?;
@@ -175,7 +175,9 @@ async fn a_watch_by_name_tells_of_one_object(world: World) -> anyhow::Result<()>
     same(watch.take(3).await?, vec!["ADDED b", "MODIFIED b", "DELETED b"])
 }
 
-async fn a_watch_by_name_over_all_namespaces_tells_of_each_of_that_name(world: World) -> anyhow::Result<()> {
+async fn a_watch_by_name_over_all_namespaces_shows_each_object_of_that_name(
+    world: World,
+) -> anyhow::Result<()> {
     let now = version_of_the_present(&world).await?;
     let name = world.unique("common");
     let path = format!("/api/v1/configmaps?resourceVersion={now}&fieldSelector=metadata.name%3D{name}");
@@ -205,11 +207,11 @@ async fn an_object_that_no_longer_matches_is_deleted_and_shown_as_it_was(world: 
     same(watch.event().await?, json!({ "type": "DELETED", "object": seen }))?;
     remove(&world, "a").await?;
     make_labelled(&world, "b", "yes").await?;
-    // Its real end was nothing to this watch.
+    // The real deletion did not concern this watch.
     same(watch.take(1).await?, vec!["ADDED b"])
 }
 
-async fn an_object_that_never_matched_is_not_told_of(world: World) -> anyhow::Result<()> {
+async fn an_object_that_never_matched_causes_no_event(world: World) -> anyhow::Result<()> {
     let mut watch = watch_from_now(&world, "labelSelector=kept%3Dyes").await?;
     make_labelled(&world, "a", "no").await?;
     change(&world, "a", "2").await?;
@@ -243,7 +245,7 @@ async fn a_watch_of_custom_objects_by_field_follows_the_field(world: World) -> a
     same(deleted["object"]["spec"]["color"].clone(), "blue")
 }
 
-async fn a_write_that_changes_nothing_tells_nothing(world: World) -> anyhow::Result<()> {
+async fn a_write_that_changes_nothing_causes_no_event(world: World) -> anyhow::Result<()> {
     let made = world.make_map("a").await?;
     let mut watch = watch_from_now(&world, "").await?;
     same(world.put(&world.core("configmaps/a"), &made).await?.ok(200)?, made.clone())?;
@@ -253,7 +255,7 @@ async fn a_write_that_changes_nothing_tells_nothing(world: World) -> anyhow::Res
     same(event["object"]["data"].clone(), json!({ "a": "2" }))
 }
 
-async fn a_dry_run_tells_nothing(world: World) -> anyhow::Result<()> {
+async fn a_dry_run_causes_no_event(world: World) -> anyhow::Result<()> {
     world.make_map("a").await?;
     let mut watch = watch_from_now(&world, "").await?;
     world.post(&world.core("configmaps?dryRun=All"), &map("b")).await?.ok(201)?;
@@ -264,7 +266,7 @@ async fn a_dry_run_tells_nothing(world: World) -> anyhow::Result<()> {
     same(watch.take(1).await?, vec!["ADDED c"])
 }
 
-async fn a_refused_write_tells_nothing(world: World) -> anyhow::Result<()> {
+async fn a_refused_write_causes_no_event(world: World) -> anyhow::Result<()> {
     let mut watch = Watching::open(&world, &world.widgets("?")).await?;
     world.make_widget("a", json!({ "title": "plain" })).await?;
     world.merge(&world.widgets("/a"), &json!({ "spec": { "size": 99 } })).await?.refused(422, "Invalid")?;
@@ -273,7 +275,7 @@ async fn a_refused_write_tells_nothing(world: World) -> anyhow::Result<()> {
     same(watch.event().await?["object"]["spec"]["size"].clone(), 2)
 }
 
-async fn a_status_is_told_like_everything_else(world: World) -> anyhow::Result<()> {
+async fn a_status_change_is_an_event_like_any_other(world: World) -> anyhow::Result<()> {
     world.make_widget("a", json!({ "title": "plain" })).await?;
     let mut watch = Watching::open(&world, &world.widgets("?")).await?;
     same(watch.take(1).await?, vec!["ADDED a"])?;
@@ -284,22 +286,22 @@ async fn a_status_is_told_like_everything_else(world: World) -> anyhow::Result<(
     same(watch.event().await?, json!({ "type": "MODIFIED", "object": written }))
 }
 
-async fn two_watchers_hear_the_same_in_the_same_order(world: World) -> anyhow::Result<()> {
+async fn two_watchers_get_the_same_events_in_the_same_order(world: World) -> anyhow::Result<()> {
     let mut first = watch_from_now(&world, "").await?;
     let mut second = watch_from_now(&world, "").await?;
     make_maps(&world, &["a", "b"]).await?;
     change(&world, "a", "2").await?;
     remove(&world, "b").await?;
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..4 {
         let event = first.event().await?;
         same(second.event().await?, event.clone())?;
-        heard.push(stream::brief(&event));
+        received.push(stream::brief(&event));
     }
-    same(heard, vec!["ADDED a", "ADDED b", "MODIFIED a", "DELETED b"])
+    same(received, vec!["ADDED a", "ADDED b", "MODIFIED a", "DELETED b"])
 }
 
-async fn writers_at_once_are_told_of_in_the_order_of_versions(world: World) -> anyhow::Result<()> {
+async fn concurrent_writes_are_watched_in_the_order_of_versions(world: World) -> anyhow::Result<()> {
     let mut watch = watch_from_now(&world, "").await?;
     let writers = (0..8).map(|number| {
         let world = world.clone();

@@ -1,4 +1,4 @@
-//! Where a watch can begin, how it ends, and how it goes on.
+//! Where a watch can start, how it ends, and how it resumes.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use super::{Case, cases};
 pub fn cases() -> Vec<Case> {
     cases![
         a_watch_ends_when_it_was_asked_to,
-        a_watch_that_goes_on_loses_nothing,
+        a_resumed_watch_misses_nothing,
         a_watch_from_the_future_waits_for_it,
         a_watch_from_a_version_that_is_no_number_is_refused,
-        a_watch_with_a_selector_that_is_none_is_refused,
+        a_watch_with_an_invalid_selector_is_refused,
         a_watch_ignores_a_limit,
         a_watch_from_before_the_kind_was_served_fails_in_the_stream,
         a_watch_ends_with_its_kind,
@@ -27,13 +27,13 @@ async fn a_watch_ends_when_it_was_asked_to(world: World) -> anyhow::Result<()> {
     same(watch.into_lines().await?, vec!["ADDED a"])
 }
 
-async fn a_watch_that_goes_on_loses_nothing(world: World) -> anyhow::Result<()> {
+async fn a_resumed_watch_misses_nothing(world: World) -> anyhow::Result<()> {
     let mut seen = Vec::new();
     let mut last = version_of_the_present(&world).await?;
     for round in 0..5 {
         let path = world.core(&format!("configmaps?resourceVersion={last}"));
         let mut watch = Watching::open(&world, &path).await?;
-        world.make_map(&format!("heard-{round}")).await?;
+        world.make_map(&format!("seen-{round}")).await?;
         let event = watch.event().await?;
         last = version(&event["object"])?;
         seen.push(event["object"]["metadata"]["name"].clone());
@@ -45,7 +45,7 @@ async fn a_watch_that_goes_on_loses_nothing(world: World) -> anyhow::Result<()> 
         seen.push(event["object"]["metadata"]["name"].clone());
     }
     let wanted: Vec<String> =
-        (0..5).flat_map(|round| [format!("heard-{round}"), format!("missed-{round}")]).collect();
+        (0..5).flat_map(|round| [format!("seen-{round}"), format!("missed-{round}")]).collect();
     same(seen, wanted)
 }
 
@@ -64,7 +64,7 @@ async fn a_watch_from_a_version_that_is_no_number_is_refused(world: World) -> an
     same(answer.body["message"].clone(), wanted)
 }
 
-async fn a_watch_with_a_selector_that_is_none_is_refused(world: World) -> anyhow::Result<()> {
+async fn a_watch_with_an_invalid_selector_is_refused(world: World) -> anyhow::Result<()> {
     for query in ["labelSelector=a%3D%3D%3D", "fieldSelector=spec.a%3Db", "fieldSelector=a"] {
         world
             .get(&world.core(&format!("configmaps?watch=true&{query}")))
@@ -123,16 +123,16 @@ async fn a_watch_ends_with_its_kind(world: World) -> anyhow::Result<()> {
     for name in ["a", "b"] {
         let thing =
             json!({ "apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": { "name": name } });
-        // A kind that was only just served may still refuse.
+        // A kind that has only just been served may still refuse.
         world.eventually("a thing", async || Ok(world.post(&path, &thing).await?.ok(201).ok())).await?;
     }
     let watch = Watching::open(&world, &format!("{path}?")).await?;
     let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{group}");
     world.delete(&definition, &Value::Null).await?.ok(200)?;
-    let mut heard = watch.into_lines().await?;
+    let mut received = watch.into_lines().await?;
     // A real server deletes the objects of a kind in any order.
-    heard.sort();
-    same(heard, vec!["ADDED a", "ADDED b", "DELETED a", "DELETED b"])?;
+    received.sort();
+    same(received, vec!["ADDED a", "ADDED b", "DELETED a", "DELETED b"])?;
     let gone = async || Ok((world.get(&path).await?.code == 404).then_some(()));
     world.eventually("the kind to go", gone).await
 }

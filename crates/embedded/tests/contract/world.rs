@@ -1,4 +1,4 @@
-//! What a case works with: a client, a namespace of its own, and requests whose answers it can look at whole.
+//! What a case works with: a client, a namespace of its own, and requests with complete answers.
 
 use anyhow::{Context as _, bail, ensure};
 use http::{HeaderMap, Request};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::Side;
 
-/// The foreign definition of the suite.
+/// A definition that is not ours.
 const WIDGET: &str = include_str!("widget.json");
 
-/// A case's part of the server.
+/// The part of the server that belongs to one case.
 #[derive(Clone)]
 pub struct World {
     pub client: Client,
@@ -20,7 +20,6 @@ pub struct World {
     side: Side,
 }
 
-/// A whole answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub code: u16,
@@ -40,17 +39,17 @@ impl World {
         Ok(world)
     }
 
-    /// Whether the case runs on the embedded server. For words that may differ, never for what happens.
+    /// Whether the case runs on the embedded server. Only for wording that may differ, never for behaviour.
     pub fn is_embedded(&self) -> bool {
         self.side == Side::Embedded
     }
 
-    /// A name that no other case has, for objects of the cluster.
+    /// A name that no other case has, for cluster-scoped objects.
     pub fn unique(&self, name: &str) -> String {
         format!("{name}-{}", self.namespace)
     }
 
-    /// The path of a core resource in the case's namespace, with whatever follows: `configmaps/one`.
+    /// The path of a core resource in the case's namespace, with what follows: `configmaps/one`.
     pub fn core(&self, rest: &str) -> String {
         format!("/api/v1/namespaces/{}/{rest}", self.namespace)
     }
@@ -65,7 +64,6 @@ impl World {
         self.at("contract.example.com/v1beta1", &format!("widgets{rest}"))
     }
 
-    /// Creates a widget with this spec.
     pub async fn make_widget(&self, name: &str, spec: Value) -> anyhow::Result<Value> {
         self.post(&self.widgets(""), &widget(name, spec)).await?.ok(201)
     }
@@ -95,13 +93,13 @@ impl World {
         self.send("PATCH", path, "application/json-patch+json", serde_json::to_vec(patch)?).await
     }
 
-    /// Deletes; `options` are `DeleteOptions`, or null for none.
+    /// `options` are `DeleteOptions`, or null for none.
     pub async fn delete(&self, path: &str, options: &Value) -> anyhow::Result<Answer> {
         let body = if options.is_null() { Vec::new() } else { serde_json::to_vec(options)? };
         self.send("DELETE", path, "application/json", body).await
     }
 
-    /// Sends bytes as they are; an empty content type sends none.
+    /// Sends bytes as they are. An empty content type sends no such header.
     pub async fn send(
         &self,
         method: &str,
@@ -132,7 +130,7 @@ impl World {
         Ok(Answer { code: head.status.as_u16(), headers: head.headers, body, text })
     }
 
-    /// Asks until the answer is `Some`; for what a real cluster does a moment later.
+    /// Asks until the answer is `Some`, for what a real cluster does a moment later.
     pub async fn eventually<T>(
         &self,
         what: &str,
@@ -144,7 +142,7 @@ impl World {
                 return Ok(answer);
             }
             asked += 1;
-            // On the embedded server everything follows within the request; a few turns are for other tasks.
+            // On the embedded server everything follows within the request; a few rounds are for other tasks.
             if self.is_embedded() && asked > 100 {
                 bail!("still waiting for {what}");
             }
@@ -192,7 +190,7 @@ impl Answer {
     }
 }
 
-/// The causes of a Status as `field reason`, in its order; several of one kind at one place count once.
+/// The causes of a Status as `field reason`, in its order. Several of one kind on one field count once.
 #[allow(dead_code, reason = "a case file uses what it needs")]
 pub fn causes(status: &Value) -> Vec<String> {
     let causes = status["details"]["causes"].as_array().into_iter().flatten();
@@ -211,7 +209,6 @@ pub fn same(found: impl Into<Value>, wanted: impl Into<Value>) -> anyhow::Result
     Ok(())
 }
 
-/// A widget with this spec.
 pub fn widget(name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": "contract.example.com/v1beta1", "kind": "Widget",
@@ -224,7 +221,7 @@ pub fn map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "1" } })
 }
 
-/// Puts our definitions and the widget on the server, and waits until all are served.
+/// Installs our definitions and the widget's, and waits until all are served.
 pub async fn prepare(client: &Client) -> anyhow::Result<()> {
     let world = World { client: client.clone(), namespace: String::new(), side: Side::Real };
     let mut definitions: Vec<Value> =
@@ -239,7 +236,6 @@ pub async fn prepare(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Posts a definition.
 pub async fn define(world: &World, definition: &Value) -> anyhow::Result<Value> {
     world.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?.ok(201)
 }

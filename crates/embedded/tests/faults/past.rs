@@ -1,4 +1,4 @@
-//! Answers from the past, as of a replica that lags behind.
+//! Answers from an earlier revision, as from a replica that lags behind.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use prewarm_embedded::faults::{Action, Faults, Happened, ScriptedFault};
 use prewarm_embedded::{Options, Server};
 
 use super::steps::{always, any_version, change, create, maps, server, server_with, version};
-/// A server on which `one` has values 0 to 9 and `two` came in between.
+/// A server on which `one` has had the values 0 to 9 and `two` was created in between.
 async fn server_with_a_past() -> (Server, BTreeMap<u64, Vec<ConfigMap>>) {
     let server = server();
     let api = maps(server.client());
@@ -36,7 +36,7 @@ fn from_the_past(by: u64) -> Faults {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_from_the_past_is_what_an_earlier_list_was() {
+async fn a_stale_list_equals_an_earlier_list() {
     let (server, past) = server_with_a_past().await;
     for by in 1..=past.len() as u64 {
         let faults = from_the_past(by);
@@ -48,7 +48,7 @@ async fn a_list_from_the_past_is_what_an_earlier_list_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_from_the_past_can_be_older_or_not_there_yet_or_still_there() {
+async fn a_stale_object_can_be_older_or_missing_or_still_present() {
     let (server, _) = server_with_a_past().await;
     let old = maps(from_the_past(3).client(&server));
     let fresh = maps(server.client());
@@ -75,13 +75,13 @@ async fn a_read_is_never_older_than_it_allows() {
     let at_least = ListParams::default().matching(VersionMatch::NotOlderThan).at(&floor.to_string());
     let list = old.list(&at_least).await.unwrap();
     assert_eq!(list.metadata.resource_version.unwrap(), floor.to_string());
-    // The most recent state is asked for, and given.
+    // The client asks for the most recent state and gets it.
     assert_eq!(
         old.list(&ListParams::default()).await.unwrap().items,
         fresh.list(&ListParams::default()).await.unwrap().items
     );
     assert_eq!(old.get("one").await.unwrap(), fresh.get("one").await.unwrap());
-    // A page goes on where it was.
+    // A page continues at the same revision.
     let first = old.list(&ListParams::default().limit(1)).await.unwrap();
     let next = ListParams::default().limit(1).continue_token(&first.metadata.continue_.unwrap());
     assert_eq!(old.list(&next).await.unwrap().metadata.resource_version, first.metadata.resource_version);
@@ -101,7 +101,7 @@ async fn reads_of_the_most_recent_state_are_old_only_if_the_plan_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_from_the_past_are_of_one_past() {
+async fn stale_pages_show_one_revision() {
     let (server, past) = server_with_a_past().await;
     let faults = Faults::scripted(vec![ScriptedFault::at(1, Action::Stale(3))]);
     let api = maps(faults.client(&server));
@@ -113,7 +113,7 @@ async fn pages_from_the_past_are_of_one_past() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_has_forgotten_is_read_fresh() {
+async fn a_revision_that_the_server_has_forgotten_is_read_fresh() {
     let server = server_with(Options { history_changes: 3, ..Options::default() });
     let api = maps(server.client());
     create(&api, "one").await.unwrap();
@@ -125,7 +125,7 @@ async fn what_the_server_has_forgotten_is_read_fresh() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_starts_in_the_past_catches_up() {
+async fn a_stale_watch_catches_up() {
     let (server, past) = server_with_a_past().await;
     let api = maps(from_the_past(4).client(&server));
     let present = past.keys().next_back().unwrap() + 1;

@@ -1,4 +1,4 @@
-//! What settles which faults happen: seeds, times, rules, scripts; and the journal of it.
+//! What decides which faults occur: seeds, times, rules and scripts; and the journal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -92,7 +92,7 @@ async fn stopped_faults_do_not_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_rule_that_fits_decides() {
+async fn the_first_matching_rule_decides() {
     let server = server();
     let rule =
         |applies_to, internal_error| Rule { applies_to, rates: Rates { internal_error, ..Rates::default() } };
@@ -130,7 +130,7 @@ async fn everything_stops_after_the_last_write_that_is_allowed() {
     create(&api, "one").await.unwrap();
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     api.create(&dry, &map("dry", 0)).await.unwrap();
-    // Deletions say so in their bodies.
+    // Deletions have the option in their bodies.
     api.delete("one", &DeleteParams::default().dry_run()).await.unwrap();
     api.delete_collection(&DeleteParams::default().dry_run(), &ListParams::default()).await.unwrap();
     create(&api, "one").await.unwrap_err();
@@ -148,7 +148,7 @@ async fn everything_stops_after_the_last_write_that_is_allowed() {
     tokio::time::timeout(hour, watch.collect::<Vec<_>>()).await.unwrap_err();
     assert!(!program.is_finished());
     program.abort();
-    // The next life has faults of its own.
+    // The next process has faults of its own.
     create(&maps(Faults::none().client(&server)), "three").await.unwrap();
 }
 

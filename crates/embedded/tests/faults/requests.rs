@@ -14,7 +14,7 @@ async fn latency_takes_virtual_time_only() {
     let slow = maps(always(|rates| rates.latency = hour..=hour).client(&server));
     let (start, real) = (Instant::now(), std::time::Instant::now());
     create(&slow, "one").await.unwrap();
-    // Each leg of the way may be rounded up to a millisecond.
+    // Each direction may be rounded up to a millisecond.
     assert!((hour..hour + Duration::from_millis(5)).contains(&start.elapsed()));
     assert!(real.elapsed() < Duration::from_secs(30));
 }
@@ -32,7 +32,7 @@ async fn a_429_says_when_to_come_back_and_nothing_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retrying_client_waits_as_long_as_it_was_told() {
+async fn a_retrying_client_waits_as_long_as_retry_after_says() {
     let server = server();
     let faults = Faults::scripted(vec![
         ScriptedFault::at(1, Action::TooManyRequests(30)),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::steps::{always, change, create, maps, server};
 #[tokio::test(start_paused = true)]
-async fn a_watcher_loses_nothing_wherever_and_however_its_watch_is_cut() {
+async fn a_watcher_misses_nothing_wherever_and_however_its_watch_is_cut() {
     for how in [Cut::Clean, Cut::Broken, Cut::Torn] {
         for events in 0..6 {
             let server = server();
@@ -46,7 +46,7 @@ async fn a_watch_can_be_cut_when_nothing_happens() {
     });
     let api = maps(faults.client(&server));
     let start = Instant::now();
-    // Whether it ends with an error is chance; it ends.
+    // Whether it ends with an error depends on the seed, but it ends.
     let _ = api.watch(&WatchParams::default(), "0").await.unwrap().collect::<Vec<_>>().await;
     assert_eq!(start.elapsed().as_secs(), 20);
 }
@@ -72,7 +72,7 @@ async fn a_delayed_watch_gets_everything_late_and_in_order() {
         other => panic!("{other:?}"),
     });
     assert_eq!(values.collect::<Vec<_>>(), (0..=20).map(|value| value.to_string()).collect::<Vec<_>>());
-    // Twenty-one events came at once; they are late by the longest delay among them, not by all of them together.
+    // Twenty-one events came at the same time. They are late by the longest delay among them, not by the sum.
     assert!((1..=60).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
 }
 

@@ -1,4 +1,4 @@
-//! Bodies that are too deep, too long, too clever, or no text at all.
+//! Bodies that are too deep, too long, too clever, or not text at all.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -28,7 +28,6 @@ fn request(method: Method, path: &str, content: &str, body: impl Into<Bytes>) ->
         .unwrap()
 }
 
-/// A server with an object to work on.
 async fn server_with_a_map() -> prewarm_embedded::Server {
     let server = server();
     let map = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"a":"1"}}"#;
@@ -62,12 +61,12 @@ async fn json_a_thousand_levels_deep_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_stored_is_never_deeper_than_what_can_be_read() {
+async fn a_stored_object_is_never_nested_deeper_than_readers_allow() {
     let server = server_with_a_map().await;
     let one = format!("{MAPS}/one");
     let wrapped = |levels: usize| format!("{}0{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     let mut path = "/data/deep".to_owned();
-    // Each step alone is harmless; together they would be thousands of levels.
+    // Each operation alone is harmless; together they would make thousands of levels.
     for _ in 0..5 {
         let steps = format!(r#"[{{"op":"add","path":"{path}","value":{}}}]"#, wrapped(90));
         let answer = ask(&server, request(Method::PATCH, &one, STEPS, steps)).await;
@@ -98,7 +97,7 @@ async fn a_patch_that_doubles_itself_is_refused_before_it_grows() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_refused() {
+async fn a_body_that_is_not_text_is_refused() {
     let server = server_with_a_map().await;
     let one = format!("{MAPS}/one");
     let bodies: [&[u8]; 6] = [
@@ -124,7 +123,7 @@ async fn what_is_no_text_is_refused() {
     still_serves(&server.client()).await;
 }
 
-/// A body without end that counts how much of it was wanted.
+/// An endless body that counts how much of it was read.
 struct Endless {
     sent: Arc<AtomicUsize>,
     limit: usize,
@@ -146,7 +145,7 @@ impl http_body::Body for Endless {
 }
 
 #[tokio::test]
-async fn of_a_hundred_megabytes_no_more_is_read_than_a_body_may_have() {
+async fn a_body_of_a_hundred_megabytes_is_read_only_up_to_the_limit() {
     let server = server();
     let sent = Arc::new(AtomicUsize::new(0));
     let body = Endless { sent: sent.clone(), limit: 100 * 1024 * 1024 };
@@ -159,7 +158,7 @@ async fn of_a_hundred_megabytes_no_more_is_read_than_a_body_may_have() {
 }
 
 #[tokio::test]
-async fn selectors_and_names_without_end_are_refused_or_match_nothing() {
+async fn endless_selectors_and_names_are_refused_or_match_nothing() {
     let server = server_with_a_map().await;
     let long = "a".repeat(30_000);
     for query in [

@@ -1,4 +1,4 @@
-//! Requests made of the right pieces in the wrong order.
+//! Requests made of valid pieces in the wrong order.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Uri};
@@ -8,10 +8,10 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::{ask, said, server, still_serves};
 
-/// How many requests are made up. More run with `PROPTEST_CASES`.
+/// How many requests are generated. `PROPTEST_CASES` sets another number.
 const CASES: u32 = 3000;
 
-/// Places that exist, so that a request gets further than its path.
+/// Paths that exist, so that a request gets further than its path.
 const PLACES: &[&str] = &[
     "/api/v1/namespaces",
     "/api/v1/namespaces/default",
@@ -188,7 +188,7 @@ const JOB: &str = r#"{"apiVersion":"apps.kruise.io/v1beta1","kind":"ImagePullJob
 const MAP: &str = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"a":"1"}}"#;
 const STALE: &str = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","resourceVersion":"1"},"data":{"a":"2"}}"#;
 
-/// Method, path, content type and body that belong together.
+/// Methods, paths, content types and bodies that belong together.
 const SENSIBLE: &[(&str, &str, &str, &str)] = &[
     ("POST", MAPS, "application/json", MAP),
     ("PUT", ONE_MAP, "application/json", MAP),
@@ -248,7 +248,7 @@ fn made() -> impl Strategy<Value = Made> {
     let any_bytes = || prop::collection::vec(any::<u8>(), 0..40);
     let text = |texts: &'static [&'static str]| {
         prop_oneof![
-            // What a well-behaved client would send comes often, or nothing would ever be stored.
+            // What a well-behaved client would send is frequent, or nothing would ever be stored.
             9 => Just(b"application/json".to_vec()),
             9 => prop::sample::select(texts).prop_map(|text| text.as_bytes().to_vec()),
             1 => any_bytes(),
@@ -262,7 +262,7 @@ fn made() -> impl Strategy<Value = Made> {
     let sensible = prop::sample::select(SENSIBLE).prop_map(|(method, path, content, body)| {
         (method.to_owned(), path.to_owned(), content.as_bytes().to_vec(), body.as_bytes().to_vec())
     });
-    // A third is well-formed but for its query and what it accepts, or hardly anything would ever be stored.
+    // A third is well-formed except for its query and what it accepts, or hardly anything would ever be stored.
     let core = prop_oneof![2 => loose.boxed(), 1 => sensible.boxed()];
     (core, query, text(ACCEPTED)).prop_map(|((method, path, content, body), query, accept)| Made {
         method,
@@ -273,7 +273,7 @@ fn made() -> impl Strategy<Value = Made> {
 }
 
 impl Made {
-    /// None if HTTP itself does not allow it: a socket refuses such a request before the server sees it.
+    /// None if HTTP itself does not allow the request: a socket refuses it before the server sees it.
     fn request(&self) -> Option<Request<Full<Bytes>>> {
         let mut request = Request::new(Full::new(Bytes::from(self.body.clone())));
         *request.method_mut() = Method::from_bytes(self.method.as_bytes()).ok()?;
@@ -286,7 +286,7 @@ impl Made {
 }
 
 #[test]
-fn whatever_is_asked_the_answer_is_an_answer_or_a_clear_refusal() {
+fn every_request_gets_an_answer_or_a_clear_refusal() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = runtime.block_on(async { server() });
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
@@ -298,7 +298,7 @@ fn whatever_is_asked_the_answer_is_an_answer_or_a_clear_refusal() {
             let Some(request) = made.request() else { return Ok(()) };
             let (code, words) = runtime.block_on(async { said(ask(&server, request).await).await });
             *counts_of.borrow_mut().entry(code).or_default() += 1;
-            // A real server says 504 about a version that lies in the future, and 500 about one that is no number.
+            // A real server answers 504 for a version that lies in the future, and 500 for one that is not a number.
             let is_about_version =
                 code == 504 || (code == 500 && words.starts_with("resourceVersion: Invalid value"));
             prop_assert!((200..500).contains(&code) || is_about_version, "{made:?} got {code} {words}");
@@ -306,7 +306,7 @@ fn whatever_is_asked_the_answer_is_an_answer_or_a_clear_refusal() {
         })
         .unwrap();
     println!("answers by code: {counts:?}");
-    // A fuzz that never gets past the paths would prove little.
+    // Fuzzing that never gets past the paths would prove little.
     for code in [200, 201, 400, 404, 405, 409, 415, 422] {
         assert!(counts.contains_key(&code), "no answer was a {code}: {counts:?}");
     }

@@ -32,21 +32,21 @@ impl Socket {
         Self(TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap())
     }
 
-    /// Sends what it can; whether the other side still listens shows in what it answers.
+    /// Sends what it can. Whether the other side still listens shows in its answer.
     pub async fn send(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).await.is_ok() && self.0.flush().await.is_ok()
     }
 
-    /// Everything until the other side closes.
+    /// Everything until the other side closes the connection.
     pub async fn rest(&mut self) -> String {
         let mut text = Vec::new();
-        // A connection that is reset has said what it had to say.
+        // A connection that is reset has sent everything it had.
         let read = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut text)).await;
         let _ended = read.expect("the server neither answers nor closes the connection");
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Both directions at once, for bodies that are refused while they are sent.
+    /// Both directions separately, for bodies that are refused while they are sent.
     pub fn split(
         self,
     ) -> (tokio::io::ReadHalf<TlsStream<TcpStream>>, tokio::io::WriteHalf<TlsStream<TcpStream>>) {

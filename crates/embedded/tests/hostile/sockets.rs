@@ -14,16 +14,16 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::socket::{PATIENCE, Socket};
 use crate::{server, still_serves};
 
-/// How many half-open connections there are, if the machine allows as many files.
+/// How many half-open connections there are, if the machine allows that many file descriptors.
 const HALF_OPEN: usize = 10_000;
 
-/// How many of them come at a time.
+/// How many of them are opened at a time.
 const CROWD: usize = 100;
 
 async fn serve(limits: Limits) -> (Serving, Client) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    // A client that finds the system's queue full tries again after a second, and a flood would take many of those.
+    // A client that finds the system's queue full tries again after a second, which would happen often in a flood.
     let listener = socket.listen(4096).unwrap();
     let serving = server().serve_within(listener, limits).unwrap();
     let client = client(&serving).await;
@@ -60,7 +60,7 @@ async fn garbage_before_tls_closes_the_connection() {
         stream.write_all(bytes).await.unwrap();
         stream.shutdown().await.unwrap();
         let mut answer = Vec::new();
-        // It may be reset, which is as good as closed.
+        // The connection may be reset, which is as good as closed.
         let _ended =
             tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("it is closed");
         assert!(answer.len() < 64, "at most an alert: {answer:?}");
@@ -69,7 +69,7 @@ async fn garbage_before_tls_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn garbage_inside_tls_gets_a_clear_no() {
+async fn garbage_inside_tls_gets_a_clear_refusal() {
     let (serving, client) = serve(Limits::default()).await;
     let many_headers = "x: y\r\n".repeat(1000);
     let long_header = format!("x: {}\r\n", "y".repeat(1_000_000));
@@ -146,14 +146,14 @@ async fn a_hundred_megabytes_are_refused_while_they_are_sent() {
         let (sent, answer) =
             tokio::time::timeout(PATIENCE, async { tokio::join!(sending, reading) }).await.unwrap();
         assert_eq!(answer, format!("HTTP/1.1 {wanted}"));
-        // What is not read piles up in the buffers of the system only.
+        // What the server does not read piles up only in the system's buffers.
         assert!(sent < 40 * 1024 * 1024, "{sent} bytes were taken");
         still_serves(&client).await;
     }
 }
 
 #[tokio::test]
-async fn who_sends_a_head_letter_by_letter_is_cut_off_and_holds_up_nobody() {
+async fn a_client_that_sends_its_head_byte_by_byte_is_cut_off_and_delays_nobody() {
     let limit = Duration::from_millis(300);
     let (serving, client) = serve(Limits { first_request: limit, ..Limits::default() }).await;
     let start = Instant::now();
@@ -186,7 +186,7 @@ async fn who_sends_a_head_letter_by_letter_is_cut_off_and_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn who_holds_a_body_back_is_told_so() {
+async fn a_client_that_withholds_its_body_gets_a_408() {
     let (serving, client) = serve(Limits { body: Duration::from_millis(200), ..Limits::default() }).await;
     let mut socket = Socket::connect(&serving).await;
     socket.send(&head(&serving, POST, "content-length: 10\r\n")).await;
@@ -197,7 +197,7 @@ async fn who_holds_a_body_back_is_told_so() {
 }
 
 #[tokio::test]
-async fn who_never_speaks_tls_is_cut_off() {
+async fn a_client_that_never_speaks_tls_is_cut_off() {
     let (serving, client) =
         serve(Limits { handshake: Duration::from_millis(200), ..Limits::default() }).await;
     let mut stream = TcpStream::connect(serving.address()).await.unwrap();
@@ -215,7 +215,7 @@ async fn ten_thousand_half_open_connections_keep_nobody_out() {
     let count = HALF_OPEN.min(most);
     println!("{count} half-open connections on {places} places");
     let address = serving.address();
-    // Several at once: the system lets each wait for a second when it cannot keep up.
+    // Several at a time: the system lets each wait for a second when it cannot keep up.
     let flood = tokio::spawn(futures::future::join_all((0..CROWD).map(|_| async move {
         let mut held = Vec::with_capacity(count / CROWD);
         for _ in 0..count / CROWD {
@@ -233,11 +233,12 @@ async fn ten_thousand_half_open_connections_keep_nobody_out() {
     println!("{answered} ordinary answers meanwhile");
     assert_eq!(held.iter().map(Vec::len).sum::<usize>(), count / CROWD * CROWD);
     assert!(answered > 0);
-    // All of them are still held: a newcomer finds a place none the less.
+    // All of them are still open, and a newcomer finds a place nevertheless.
     still_serves(&self::client(&serving).await).await;
 }
 
-/// How many connections fit into the files that this process may open, after raising that to what the system allows.
+/// How many connections fit into the file descriptors of this process, after raising their limit as far as the system
+/// allows.
 fn files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _unchanged = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });

@@ -25,7 +25,7 @@ impl Person {
         Ok(Self { kubectl: programs::locate("kubectl")?, kubeconfig: kubeconfig.to_owned(), home })
     }
 
-    /// Takes a step, and gives what can be seen of it: the output, the complaints and the exit code.
+    /// Runs a step, and returns everything that it shows: the output, the errors and the exit code.
     pub async fn take(&self, step: &Step) -> anyhow::Result<String> {
         match step.ending {
             Ending::ByItself => {
@@ -36,7 +36,7 @@ impl Person {
         }
     }
 
-    /// Takes a step that must succeed.
+    /// Runs a step that must succeed.
     pub async fn expect(&self, step: &Step, input: &str) -> anyhow::Result<()> {
         let output = self.run(step, input).await?;
         ensure!(output.status.success(), "kubectl {}: {}", step.line(), visible::output(&output));
@@ -46,7 +46,7 @@ impl Person {
     async fn run(&self, step: &Step, input: &str) -> anyhow::Result<Output> {
         let mut child = self.spawn(step)?;
         let mut stdin = child.stdin.take().context("kubectl has no input")?;
-        // kubectl may end before it has read everything; what it then says is the result.
+        // kubectl may end before it has read everything; its own message is the result.
         let _unread = stdin.write_all(input.as_bytes()).await;
         drop(stdin);
         let ended = tokio::time::timeout(wait::PATIENCE, child.wait_with_output());
@@ -56,7 +56,7 @@ impl Person {
             .context("running kubectl")
     }
 
-    /// Reads lines of a command that never ends, while other commands run, and ends it.
+    /// Reads lines of a command that never ends while other commands run, and then ends it.
     async fn watch(
         &self,
         step: &Step,
@@ -72,7 +72,7 @@ impl Person {
             seen.push(line.context("the watch ended")?);
             Ok(())
         };
-        // The heading and the objects of the beginning come first, so that nothing happens unseen.
+        // The heading and the initial objects come first, so that no change is missed.
         while seen.len() < lines - meanwhile.len() {
             next(&mut seen).await?;
         }

@@ -1,17 +1,16 @@
-//! The script: what a person types, in this order. Adding a step is one line.
+//! The script: what a person types, in this order. Adding a step takes one line.
 
 /// One command.
 pub struct Step {
     pub words: &'static [&'static str],
-    /// What it reads, for `-f -`.
+    /// The input for `-f -`.
     pub input: &'static str,
     pub ending: Ending,
 }
 
-/// How a command ends.
 pub enum Ending {
     ByItself,
-    /// It is ended after so many lines; each of the other commands adds one.
+    /// The command is ended after this many lines. Each of the other commands adds one.
     After {
         lines: usize,
         meanwhile: &'static [&'static [&'static str]],
@@ -19,7 +18,7 @@ pub enum Ending {
 }
 
 impl Step {
-    /// A command that reads nothing and ends.
+    /// A command that reads no input and ends by itself.
     pub const fn new(words: &'static [&'static str]) -> Self {
         Self { words, input: "", ending: Ending::ByItself }
     }
@@ -43,7 +42,7 @@ const BUILT_IN: &str = include_str!("manifests/built_in.yaml");
 const SETTINGS_CHANGED: &str = include_str!("manifests/settings_changed.yaml");
 const OWNED: &str = include_str!("manifests/owned.yaml");
 
-/// A command, and what it reads.
+/// A command and its input.
 macro_rules! k {
     ($($word:literal)+) => { Step::new(&[$($word),+]) };
     ($($word:literal)+ < $input:ident) => { Step::reading(&[$($word),+], $input) };
@@ -59,7 +58,7 @@ pub const SCRIPT: &[Step] = &[
     k!("create" "-f" "-" < NAMESPACES),
     k!("get" "ns" "shop"),
 
-    // A job: made, changed, looked at.
+    // A job is created, changed and read.
     k!("apply" "-n" "shop" "-f" "-" < JOB),
     k!("apply" "-n" "shop" "-f" "-" < JOB),
     k!("apply" "-n" "shop" "--dry-run=server" "-f" "-" < JOB_CHANGED),
@@ -95,7 +94,7 @@ pub const SCRIPT: &[Step] = &[
     k!("label" "-n" "shop" "imagepulljob" "web" "stage-"),
     k!("annotate" "-n" "shop" "imagepulljob" "web" "note=seen"),
 
-    // What the controller would write, and people who wait for it.
+    // What the controller would write, and a client that waits for it.
     k!("patch" "-n" "shop" "imagepulljob" "web" "--subresource=status" "--type=merge" "-p" r#"{"status":{"desired":3,"active":2,"succeeded":1,"failed":0,"message":"job is running"}}"#),
     k!("get" "-n" "shop" "imagepulljobs"),
     Step { words: &["get", "-n", "shop", "imagepulljobs", "-w"], input: "", ending: Ending::After { lines: 4, meanwhile: &[
@@ -147,7 +146,7 @@ pub const SCRIPT: &[Step] = &[
     k!("create" "-n" "shop" "serviceaccount" "made-by-hand"),
     k!("get" "-n" "shop" "cm/made-by-hand" "secret/registry" "sa/made-by-hand" "-o" "jsonpath={.items[*]['data', 'type']}"),
 
-    // Away with it.
+    // Deletion.
     k!("apply" "-n" "shop" "-f" "-" < OWNED),
     k!("delete" "-n" "shop" "imagelistpulljob" "many" "--cascade=foreground" "--timeout=30s"),
     k!("delete" "-n" "shop" "imagepulljob" "web" "--dry-run=server"),

@@ -1,4 +1,4 @@
-//! What of kubectl's output must be the same: everything but what differs between any two runs.
+//! Which parts of kubectl's output must be the same: everything except what differs between any two runs.
 
 use std::process::Output;
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     VARYING.into_iter().map(compiled).collect()
 });
 
-/// A text without what varies.
+/// A text without the parts that vary.
 pub fn text(text: &str) -> String {
     let mut text = text.to_owned();
     for (pattern, word) in PATTERNS.iter() {

@@ -1,4 +1,4 @@
-//! Somebody who mirrors a kind with `kube-runtime`'s watcher and reflector.
+//! A client that mirrors a kind with `kube-runtime`'s watcher and reflector.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,10 +18,10 @@ use super::world::{Kind, World, key, plain};
 /// Every way of listing and watching.
 const WAYS: [&str; 6] = ["pages", "any", "streaming", "without bookmarks", "red", "streaming red"];
 
-/// How often a follower forgets where it was and lists again, as a program that is restarted: a watcher left alone
+/// How often a follower forgets its position and lists again, as a restarted program does: an undisturbed watcher
 /// hardly ever lists.
 const RESTARTS: u32 = 20;
-/// How long it follows before that. All restarts happen while there are faults.
+/// How long it follows before each restart. All restarts happen while there are faults.
 const LIFE: Duration = Duration::from_hours(2);
 
 pub struct Follower {
@@ -33,7 +33,7 @@ pub struct Follower {
     notes: Arc<Mutex<Notes>>,
 }
 
-/// What a follower met on the way.
+/// What a follower has seen.
 #[derive(Default)]
 struct Notes {
     /// Each version of an object.
@@ -42,7 +42,7 @@ struct Notes {
 }
 
 impl Follower {
-    /// One follower for every second way; the other half is for the next kind, or for the next seed.
+    /// One follower for every second way. The other half is for the next kind, or for the next seed.
     pub fn several(
         world: &World,
         kind: &'static Kind,
@@ -53,7 +53,7 @@ impl Follower {
         ways.map(|(way, number)| Self::start(world, kind, way, faults(number), RESTARTS)).collect()
     }
 
-    /// Sees every version there is, because nothing goes wrong for it.
+    /// A follower without faults, which sees every version.
     pub fn auditor(world: &World, kind: &'static Kind) -> Self {
         Self::start(world, kind, "auditor", Faults::none(), 0)
     }
@@ -86,7 +86,7 @@ impl Follower {
         Self { kind, way, labels, store, faults, notes }
     }
 
-    /// The mirror shows what the server has, to the letter.
+    /// The mirror equals what the server has.
     pub async fn check(&self, world: &World) {
         let mirrored: BTreeMap<_, _> =
             self.store.state().iter().map(|object| (key(object), plain(object))).collect();
@@ -94,7 +94,7 @@ impl Follower {
         assert_eq!(mirrored, stored, "{} of {}", self.way, self.kind.plural);
     }
 
-    /// Whatever it saw was once so.
+    /// Everything that it saw has existed.
     pub fn saw_nothing_that_never_was(&self, auditors: &[Self]) {
         let auditor = auditors.iter().find(|auditor| auditor.kind.plural == self.kind.plural).unwrap();
         let (audited, notes) = (auditor.notes.lock().unwrap(), self.notes.lock().unwrap());
@@ -104,7 +104,7 @@ impl Follower {
         }
     }
 
-    /// What went wrong how often.
+    /// How often each fault occurred.
     pub fn tally(&self) -> BTreeMap<&'static str, u64> {
         let mut tally = self.faults.tally();
         tally.insert("watch-expired", self.notes.lock().unwrap().expired);

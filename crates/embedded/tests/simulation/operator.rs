@@ -1,4 +1,4 @@
-//! A program with `kube-runtime`'s Controller: for each widget it keeps a child and reports what it has seen.
+//! A program with `kube-runtime`'s Controller: for each widget it maintains a child and reports what it has seen.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,15 @@ use serde_json::{Value, json};
 
 use super::world::{KINDS, WIDGET, World};
 
-/// What holds a widget until the operator has seen that it is going.
+/// Holds a widget until the operator has seen that it is being deleted.
 pub const FINALIZER: &str = "example.org/operator";
-/// How long after an error a widget is looked at again.
+/// How long after an error a widget is reconciled again.
 const RETRY: Duration = Duration::from_secs(5);
-/// How long a pass takes at least. Where nothing takes any time, an operator that makes children of a widget whose end it has not
-/// heard of, and a garbage collector that removes them, keep the time from passing, and so the end from being heard of.
+/// How long a pass takes at least. If nothing took any time, an operator that makes children of a widget whose deletion
+/// it has not seen, and a garbage collector that removes them, would keep the clock from advancing, and so the deletion
+/// from being seen.
 const PASS: Duration = Duration::from_millis(100);
-/// Widgets that are reconciled at the same time.
+/// How many widgets are reconciled at a time.
 const CONCURRENCY: u16 = 3;
 
 pub struct Operator {
@@ -32,7 +33,7 @@ pub struct Operator {
 
 struct Context {
     client: kube::Client,
-    /// The version of each widget that was last reconciled to the end.
+    /// The version of each widget that was last reconciled completely.
     reconciled: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
@@ -50,7 +51,7 @@ impl Operator {
         Self { faults, reconciled }
     }
 
-    /// The last version of every widget was reconciled, and its child and report say so.
+    /// The last version of every widget was reconciled, and its child and report agree.
     pub async fn check(&self, world: &World) {
         let widgets = world.objects(&WIDGET, None).await;
         let mut wanted = BTreeMap::new();
@@ -80,7 +81,7 @@ async fn reconcile(widget: Arc<DynamicObject>, ctx: Arc<Context>) -> kube::Resul
     tokio::time::sleep(PASS).await;
     let widgets = WIDGET.api(ctx.client.clone());
     if widget.metadata.deletion_timestamp.is_some() {
-        // Guarded by the version, so that nothing is taken from a widget that came after this one.
+        // Guarded by the version, so that nothing is removed from a later widget of the same name.
         let version = widget.resource_version();
         let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": [] } });
         widgets.patch(&widget.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;

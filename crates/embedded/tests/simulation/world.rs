@@ -1,4 +1,4 @@
-//! The server, its kinds, and what is true.
+//! The server, its kinds, and their true state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Kind {
     pub namespaced: bool,
 }
 
-/// A kind of the cluster, one of a namespace, and one that nobody built in.
+/// A cluster-scoped kind, a namespaced one, and a custom one.
 pub const KINDS: [Kind; 3] = [
     Kind { group: "", name: "Node", plural: "nodes", namespaced: false },
     Kind { group: "", name: "ConfigMap", plural: "configmaps", namespaced: true },
@@ -48,8 +48,8 @@ pub struct World {
     pub client: kube::Client,
 }
 
-/// Longer than a watch of `kube-runtime` lasts, so that each has the one bookmark before its end: one every minute, for
-/// every watch and all days, would be most of what a simulation does, and shows nothing that this one does not.
+/// Longer than a watch of `kube-runtime` lasts, so that each watch gets only the bookmark before its end. One every
+/// minute would be most of the work of a simulation, and would show nothing that this one does not.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(5);
 
 impl World {
@@ -75,7 +75,7 @@ impl World {
         list.metadata.resource_version.unwrap()
     }
 
-    /// Everything the server has, byte by byte.
+    /// Everything the server has, as text.
     pub async fn text(&self) -> String {
         let mut text = String::new();
         for kind in &KINDS {
@@ -93,7 +93,7 @@ pub fn key(object: &DynamicObject) -> (String, String) {
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
-/// An object without its kind, which items of a list need not have.
+/// An object without its kind, which the items of a list may lack.
 pub fn plain(object: &DynamicObject) -> Value {
     serde_json::to_value(DynamicObject { types: None, ..object.clone() }).unwrap()
 }

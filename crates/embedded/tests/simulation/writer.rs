@@ -1,4 +1,4 @@
-//! Somebody who writes: in bursts, carelessly, and without looking at what becomes of it.
+//! A client that writes in bursts, carelessly, and ignores the results.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::operator::FINALIZER;
 use super::world::{KINDS, Kind, World};
 
-/// Names that all writers share, so that they meet.
+/// Names that all writers share, so that they conflict.
 const NAMES: u32 = 15;
 /// The longest time between two bursts.
 const LONGEST_PAUSE: Duration = Duration::from_hours(2);
@@ -31,7 +31,7 @@ pub async fn write(world: World, faults: Faults, seed: u64, end: Instant) {
                 return;
             }
             let kind = &KINDS[random.random_range(0..KINDS.len())];
-            // What fails is forgotten: somebody else will write something else.
+            // A failed write is forgotten: another writer will write something else.
             let _ = write_one(kind, &kind.api(client.clone()), &mut random).await;
         }
     }
@@ -57,7 +57,7 @@ async fn write_one(kind: &Kind, api: &Api<DynamicObject>, random: &mut StdRng) -
             api.patch(&name, &merge, &Patch::Merge(labels)).await?;
         }
         70..80 => {
-            // Somebody else may have written in between; then this is a conflict.
+            // If another client has written in between, this is a conflict.
             let mut read = api.get(&name).await?;
             read.metadata.annotations.get_or_insert_default().insert("value".into(), value.to_string());
             api.replace(&name, &PostParams::default(), &read).await?;

@@ -15,12 +15,12 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// Begins to watch; the path has a query.
+    /// Opens a watch. The path has a query.
     pub async fn open(world: &World, path: &str) -> anyhow::Result<Self> {
         Self::open_with(world, path, "application/json").await
     }
 
-    /// Begins to watch objects in another form.
+    /// Opens a watch of objects in another form.
     pub async fn open_with(world: &World, path: &str, accept: &str) -> anyhow::Result<Self> {
         let request = Request::get(format!("{path}&watch=true")).header("accept", accept);
         let response = world.client.send(request.body(Body::empty())?).await?;
@@ -29,7 +29,7 @@ impl Watching {
         Ok(Self { body: response.into_body(), rest: Vec::new() })
     }
 
-    /// The next event; none when the watch is over.
+    /// The next event, or none when the watch is over.
     pub async fn next(&mut self) -> anyhow::Result<Option<Value>> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -44,8 +44,7 @@ impl Watching {
         }
     }
 
-    /// The next event of a watch that is not over. Bookmarks that only say how far the server is may come at any time,
-    /// and are left out.
+    /// The next event of a watch that is not over. Bookmarks may come at any time and are skipped.
     pub async fn event(&mut self) -> anyhow::Result<Value> {
         loop {
             match self.next().await? {
@@ -56,7 +55,7 @@ impl Watching {
         }
     }
 
-    /// The next events in short: `ADDED one`.
+    /// The next events in short form: `ADDED one`.
     pub async fn take(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
         let mut events = Vec::new();
         for _ in 0..count {
@@ -65,7 +64,7 @@ impl Watching {
         Ok(events)
     }
 
-    /// All events until the watch is over, in short.
+    /// All events until the watch is over, in short form.
     pub async fn into_lines(mut self) -> anyhow::Result<Vec<String>> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await? {
@@ -75,7 +74,7 @@ impl Watching {
     }
 }
 
-/// What happened to which object.
+/// The type of an event and the name of its object.
 pub fn brief(event: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     format!("{} {}", text(&event["type"]), text(&event["object"]["metadata"]["name"]))
