@@ -24,60 +24,53 @@ use tokio::sync::watch;
 
 use crate::pace::Flow;
 use crate::store::CreateError;
-use crate::{Luck, Pace, Registry, Store};
+use crate::{Choices, Pace, Registry, Store};
 pub use node::{Node, Site};
 use process::Process;
 
 /// The registry's name in the names of images.
 pub const REGISTRY: &str = "registry.demo";
-/// Nodes stand in so many zones, in turn.
+/// Nodes are spread over this many zones, round-robin.
 const ZONES: usize = 3;
-/// How long all processes together may take to stop; then they are ended.
+/// How long all processes together may take to stop before they are killed.
 const STOP: Duration = Duration::from_millis(400);
 
 /// How a cluster is laid out.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where everything that is written goes.
+    /// The directory for everything that is written.
     pub directory: PathBuf,
-    /// How many nodes there are.
     pub nodes: usize,
-    /// Bytes a second that a node downloads, more or less: each has its own link by luck.
+    /// How many bytes a second a typical node downloads. The link of each node is a little faster or slower.
     pub link: Flow,
-    /// Bytes a second that the registry sends to all.
+    /// How many bytes a second the registry sends to all nodes together.
     pub uplink: Flow,
-    /// What is left to chance.
-    pub luck: Luck,
+    /// What the seed decides.
+    pub choices: Choices,
 }
 
-/// What can be seen of a node while a story plays with the cluster.
+/// What a story or a screen can see of a node.
 #[derive(Clone)]
 pub struct Seat {
-    /// The node's name.
     pub name: String,
-    /// Its zone.
     pub zone: String,
-    /// Its images.
     pub store: Store,
 }
 
-/// Why there is no cluster.
+/// Why a cluster could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No port on loopback.
     #[error("cannot listen on loopback")]
     Listen(#[source] io::Error),
-    /// No certificate, or a socket that is not what it should be.
+    /// There is no certificate, or the socket is unusable.
     #[error("cannot serve the API")]
     Serve(#[source] ServeError),
-    /// No file.
     #[error("cannot write {}", .0.display())]
     Write(PathBuf, #[source] io::Error),
-    /// No image store.
     #[error(transparent)]
     Store(#[from] CreateError),
-    /// The API refused something of the cluster itself.
-    #[error("cannot make the node {0}")]
+    /// The API refused an object of the cluster itself.
+    #[error("cannot create the node {0}")]
     Node(String, #[source] kube::Error),
 }
 
@@ -85,7 +78,6 @@ pub enum StartError {
 pub struct Cluster {
     /// A client of the API without a socket.
     pub client: Client,
-    /// Where images come from.
     pub registry: Registry,
     /// The nodes by name.
     pub nodes: BTreeMap<String, Node>,
@@ -99,7 +91,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts everything. It has to be called where tokio runs.
+    /// Starts everything. It has to be called inside a tokio runtime.
     pub async fn start(plan: Plan) -> Result<Self, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(MachineClock);
         let server = server(clock.clone());
@@ -142,7 +134,7 @@ impl Cluster {
             zone: format!("zone-{}", zone_letter(number)),
             directory: self.plan.directory.join("nodes"),
             registry: self.registry.address(),
-            link: self.plan.luck.link(self.plan.link, number),
+            link: self.plan.choices.link(self.plan.link, number),
         };
         let name = site.name.clone();
         let node = Node::start(site, self.server.client(), self.clock.clone()).await?;
@@ -152,27 +144,27 @@ impl Cluster {
         Ok(name)
     }
 
-    /// The nodes, in the order in which they came, for whoever only looks; also those that will come.
+    /// The nodes in the order in which they joined, including those that will join.
     pub fn seats(&self) -> watch::Receiver<Vec<Seat>> {
         self.seats.subscribe()
     }
 
-    /// How `kubectl` reaches the cluster.
+    /// The kubeconfig with which `kubectl` reaches the cluster.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Stops every process as SIGTERM does, and ends those that take long.
+    /// Stops every process as SIGTERM does, and kills those that take too long.
     pub async fn stop(self) {
         let Self { controller, nodes, serving, .. } = self;
         let agents = nodes.into_values().map(Node::stop);
-        // What is cut off here was about to be dropped anyway.
+        // What is cut off here is about to be dropped anyway.
         let _ = tokio::time::timeout(STOP, async { tokio::join!(controller.stop(), join_all(agents)) }).await;
         serving.stop().await;
     }
 }
 
-/// An API with our definitions and the namespace that Secrets are copied to.
+/// An API with our definitions and the namespace to which Secrets are copied.
 fn server(clock: Arc<dyn Clock>) -> Server {
     let server = Server::new(clock, Options::default());
     server.install_definitions();

@@ -1,12 +1,12 @@
-//! How many files and connections the process may have open. Both ends of every connection are in it, so that a few
-//! hundred nodes need more than shells usually give.
+//! How many files and connections the process may have open. Both ends of every connection are in this process, so a
+//! few hundred nodes need more than shells usually allow.
 
 use std::io;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the limit as far as the system lets every program, for this process. Returns how many files it may have open;
-/// `None` is as many as it likes.
+/// Raises the limit of this process as far as the system allows. Returns how many files it may have open, or `None` if
+/// there is no limit.
 pub fn allow_many_files() -> io::Result<Option<u64>> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

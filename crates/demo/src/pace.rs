@@ -1,7 +1,7 @@
 //! How fast bytes pass through a link that several transfers share.
 //!
-//! Each transfer asks before every chunk, and never for a second one before the first has passed. So those who wait take
-//! turns, and whoever is slower for a reason of its own leaves its turns to the others.
+//! Each transfer asks before every chunk, and never for a second one before the first has passed. So waiting transfers
+//! alternate, and one that is slow for another reason leaves its share to the others.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,38 +9,37 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// How late a transfer may come for its turn without losing it. Timers are exact to a millisecond only, and without this
-/// every turn would lose a part of one.
+/// How late a transfer may ask for its next chunk without losing time. Timers are exact only to a millisecond, and
+/// without this every chunk would lose a part of one.
 const SLACK: Duration = Duration::from_millis(10);
 
-/// A link. Clones are the same one.
+/// A link. Clones share it.
 #[derive(Clone)]
 pub struct Pace(Arc<Link>);
 
 struct Link {
     flow: watch::Sender<Flow>,
-    /// When everything that was admitted has passed.
+    /// When everything that was admitted will have passed.
     busy_until: Mutex<Instant>,
 }
 
-/// What passes through a link.
+/// How much passes through a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// As much as wants to.
+    /// Without a limit.
     Free,
-    /// This many bytes in a second.
+    /// This many bytes a second.
     Limited(u64),
     /// Nothing.
     Still,
 }
 
 impl Pace {
-    /// A link with this flow.
     pub fn new(flow: Flow) -> Self {
         Self(Arc::new(Link { flow: watch::Sender::new(flow), busy_until: Mutex::new(Instant::now()) }))
     }
 
-    /// Changes the flow, also for those who wait.
+    /// Changes the flow, also for transfers that wait.
     pub fn set(&self, flow: Flow) {
         *self.busy_until() = Instant::now();
         self.0.flow.send_replace(flow);
@@ -64,7 +63,7 @@ impl Pace {
         }
     }
 
-    /// Puts a chunk behind all others, and says when it will have passed.
+    /// Queues a chunk behind all others, and returns when it will have passed.
     fn admit(&self, bytes: usize, rate: u64) -> Instant {
         #[expect(clippy::cast_precision_loss, reason = "a pace need not be exact to the byte")]
         let takes = Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_slow_transfer_leaves_is_taken_by_the_others() {
+    async fn the_others_use_what_a_slow_transfer_leaves() {
         let (uplink, slow) = (Pace::new(Flow::Limited(100_000)), Pace::new(Flow::Limited(10_000)));
         let behind_slow_link = async {
             for _ in 0..100 {
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_link_saves_nothing_up() {
+    async fn an_idle_link_does_not_accumulate_a_burst() {
         let pace = Pace::new(Flow::Limited(100_000));
         transfer(&pace, 1).await;
         tokio::time::sleep(Duration::from_mins(1)).await;
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_holds_for_those_who_wait_too() {
+    async fn a_change_applies_to_waiting_transfers_too() {
         let pace = Pace::new(Flow::Limited(1));
         let change = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_passes_a_link_that_stands_still_until_it_flows() {
+    async fn nothing_passes_a_still_link_until_it_flows_again() {
         let pace = Pace::new(Flow::Still);
         let mut passing = Box::pin(pace.pass(CHUNK));
         assert!(tokio::time::timeout(Duration::from_hours(1), &mut passing).await.is_err());

@@ -1,6 +1,7 @@
-//! A registry on loopback, over plain HTTP: what the OCI distribution specification asks of one that is only pulled from.
+//! A registry on loopback, over plain HTTP: the part of the OCI distribution specification that pulls need.
 //!
-//! `shelf` knows what there is, `route` what is asked, `answer` settles the two, and `body` sends it at the uplink's pace.
+//! `shelf` holds the content, `route` parses requests, `answer` brings the two together, and `body` sends the result at
+//! the uplink's pace.
 
 mod answer;
 mod body;
@@ -29,15 +30,15 @@ use answer::answer;
 use body::Body;
 use shelf::Shelf;
 
-/// How many bytes wait in a connection. More would leave the uplink before the node's link has room for them.
+/// How many bytes a connection buffers. More would leave the uplink before the node's link has room for them.
 const BUFFER: u32 = 16 * 1024;
-/// How many connections wait to be taken.
+/// How many connections wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// The pause after a connection that could not be taken.
-const BREATH: Duration = Duration::from_millis(20);
+/// The pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// A running registry. Dropping it ends it, and what it was sending.
+/// A running registry. Dropping it ends it and everything that it is sending.
 pub struct Registry {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -50,7 +51,8 @@ struct Shared {
 }
 
 impl Registry {
-    /// Starts an empty one on a free port. All that it sends shares the uplink. It has to be called where tokio runs.
+    /// Starts an empty registry on a free port. Everything that it sends shares the uplink. It has to be called inside
+    /// a tokio runtime.
     pub fn start(uplink: Pace) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_send_buffer_size(BUFFER)?;
@@ -62,7 +64,6 @@ impl Registry {
         Ok(Self { address, shared, server })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -72,27 +73,27 @@ impl Registry {
         &self.shared.uplink
     }
 
-    /// Puts an image there. A tag that was on another image moves.
+    /// Adds an image. A tag that was on another image moves.
     pub fn push(&self, repository: &str, tag: &str, artifact: Artifact) {
         self.shelf().push(repository, tag, artifact);
     }
 
-    /// Shows a repository to this account only.
+    /// Restricts a repository to this account.
     pub fn protect(&self, repository: &str, username: &str, password: &str) {
         self.shelf().protect(repository, username, password);
     }
 
-    /// Lets one byte of a blob be wrong from here on, in all repositories. Returns whether there is such a blob.
+    /// Corrupts one byte of a blob, in all repositories. Returns whether there is such a blob.
     pub fn spoil(&self, digest: &str) -> bool {
         self.shelf().spoil(digest)
     }
 
-    /// How often a blob was asked for.
+    /// How often a blob was requested.
     pub fn downloads(&self, digest: &str) -> u64 {
         self.shelf().downloads(digest)
     }
 
-    /// The bytes of manifests and blobs that it has sent.
+    /// How many bytes of manifests and blobs it has sent.
     pub fn sent(&self) -> u64 {
         self.shelf().sent
     }
@@ -114,7 +115,7 @@ impl Shared {
     }
 }
 
-/// Takes connections until it is dropped, and all of them with it.
+/// Accepts connections until it is dropped, which ends all of them.
 async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
@@ -122,8 +123,9 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             accepted = listener.accept() => {
                 match accepted {
                     Ok((stream, _)) => drop(connections.spawn(converse(stream, Arc::clone(&shared)))),
-                    // One that is gone before it was taken is none. Too many open files do not become fewer by asking on.
-                    Err(_gone) => sleep(BREATH).await,
+                    // A connection that ended before it was accepted does not matter. If too many files are open,
+                    // trying again at once would not help.
+                    Err(_gone) => sleep(ACCEPT_PAUSE).await,
                 }
             }
             Some(_ended) = connections.join_next() => {}
@@ -132,14 +134,14 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn converse(stream: TcpStream, shared: Arc<Shared>) {
-    // Chunks are small and leave when the uplink says so; the kernel is not to wait for more of them. A connection that
-    // cannot be told so is slower and no worse.
-    let _told = stream.set_nodelay(true);
+    // Chunks are small and leave when the uplink allows it, so the kernel must not wait for more of them. A connection
+    // that does not support this is slower, but works.
+    let _result = stream.set_nodelay(true);
     let service = service_fn(|request| ready(Ok::<_, Infallible>(respond(request, &shared))));
     let buffer = usize::try_from(BUFFER).expect("a small number fits");
     let connection =
         http1::Builder::new().max_buf_size(buffer).serve_connection(TokioIo::new(stream), service);
-    // A client that breaks off knows that it did.
+    // A client that disconnects knows that it did.
     let _ended = connection.await;
 }
 

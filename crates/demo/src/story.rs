@@ -1,12 +1,12 @@
-//! What the demo shows: short scenes, each about one thing that Prewarm does. A scene asks the cluster for something as a
-//! user would, waits, and compares the end with what it has told.
+//! What the demo shows: short scenes, each about one thing that Prewarm does. A scene asks the cluster for something as
+//! a user would, waits, and compares the result with what it announced.
 
 mod counts;
 mod fault;
+mod message;
 mod scenes;
 mod stage;
 mod trouble;
-mod word;
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ use tokio::sync::mpsc;
 
 use crate::cluster::Cluster;
 pub use counts::Counts;
+pub use message::Word;
 pub use scenes::SCENES;
 pub use stage::Stage;
 pub use trouble::Trouble;
-pub use word::Word;
 
 /// One thing to show.
 pub struct Scene {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it is about, in a few words.
+    /// A few messages on what it shows.
     pub about: &'static str,
     play: for<'a> fn(&'a mut Stage<'_>) -> LocalBoxFuture<'a, Result<(), Trouble>>,
 }
@@ -35,23 +35,23 @@ impl fmt::Debug for Scene {
     }
 }
 
-/// How fast and with which luck a story is played.
+/// How fast a story is played, and with which seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How many times as fast as it is meant to be watched.
+    /// The speed as a multiple of the usual one.
     pub speed: f64,
-    /// The same number makes the same images and the same faults.
+    /// The same seed makes the same images and the same faults.
     pub seed: u64,
 }
 
-/// Plays scenes one after the other, until one does not end as told. `words` hears what happens.
+/// Plays scenes one after the other, until one does not end as announced. What happens is sent to `messages`.
 pub async fn play(
     cluster: &mut Cluster,
     scenes: impl IntoIterator<Item = &'static Scene>,
     settings: Settings,
-    words: mpsc::UnboundedSender<Word>,
+    messages: mpsc::UnboundedSender<Word>,
 ) -> Result<(), Trouble> {
-    let mut stage = Stage::new(cluster, settings, words);
+    let mut stage = Stage::new(cluster, settings, messages);
     for scene in scenes {
         (scene.play)(&mut stage).await.map_err(|trouble| trouble.in_scene(scene.name))?;
         stage.pause().await;

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use prewarm_demo::cluster::{Cluster, Plan};
 use prewarm_demo::story::{SCENES, Scene, Settings, Trouble, Word, play};
-use prewarm_demo::{Flow, Luck, allow_many_files};
+use prewarm_demo::{Choices, Flow, allow_many_files};
 use prewarm_plan::amount;
 use tokio::sync::mpsc;
 
@@ -86,7 +86,7 @@ async fn show(args: &Args, directory: &Path, stopped: impl Future<Output = ()>) 
         nodes: args.nodes.into(),
         link: Flow::Limited(faster(args.link, args.speed)),
         uplink: Flow::Limited(faster(args.uplink, args.speed)),
-        luck: Luck::new(args.seed),
+        choices: Choices::new(args.seed),
     };
     let mut stopped = pin!(stopped);
     let started = tokio::select! {

@@ -23,30 +23,26 @@ use crate::store::{self, Disk};
 use crate::{Pace, Store};
 
 const GIB: u64 = 1 << 30;
-/// Every node has such a disk, with more than enough room.
+/// The disk of every node, with more than enough room.
 const DISK: Disk = Disk { capacity: 2 * GIB, taken: GIB };
-/// How many images a node pulls at once, as the agent's flag has it by default.
+/// How many images a node pulls at a time, as by default in the agent.
 const PARALLEL: usize = 2;
 
-/// Where a node stands.
+/// What a node is made from.
 pub struct Site {
-    /// Its name.
     pub name: String,
-    /// Its zone.
     pub zone: String,
-    /// Where the nodes' images lie, each node's in a directory of its own.
+    /// The directory of all nodes' images. Each node has a directory of its own in it.
     pub directory: PathBuf,
-    /// Where the registry listens.
+    /// The address of the registry.
     pub registry: SocketAddr,
-    /// Bytes a second that it downloads.
+    /// How many bytes a second it downloads.
     pub link: Flow,
 }
 
 /// A node with its agent.
 pub struct Node {
-    /// Its zone.
     pub zone: String,
-    /// Its images.
     pub store: Store,
     agent: Process,
 }
@@ -95,7 +91,7 @@ async fn register(site: &Site, client: Client, clock: &dyn Clock) -> kube::Resul
     Ok(())
 }
 
-/// What a kubelet says once it can work.
+/// The status that a kubelet reports once it can work.
 fn ready(clock: &dyn Clock) -> Value {
     let now = clock.now().to_string();
     json!({"status": {"conditions": [{

@@ -1,16 +1,16 @@
-//! Something that runs beside the story, as a process of a real cluster does.
+//! A task that runs beside the story, as a process of a real cluster does.
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A running process. Dropping it ends it without any word.
+/// A running process. Dropping it kills it.
 pub struct Process {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts it. It is given a future that ends when it is to stop.
+    /// Starts a process. Its future gets another one that ends when the process has to stop.
     pub fn spawn<L, F, T>(life: L) -> Self
     where
         L: FnOnce(Stopped) -> F,
@@ -21,10 +21,10 @@ impl Process {
         Self { stop: Some(stop), task: tokio::spawn(async move { drop(life.await) }) }
     }
 
-    /// Asks it to stop, as SIGTERM does, and waits until it has.
+    /// Asks the process to stop, as SIGTERM does, and waits until it has.
     pub async fn stop(mut self) {
         drop(self.stop.take());
-        // It was cancelled or it has panicked; either way it is gone.
+        // It was cancelled or has panicked; either way it is gone.
         let _ended = (&mut self.task).await;
     }
 }
@@ -35,5 +35,5 @@ impl Drop for Process {
     }
 }
 
-/// Ends when a process is to stop.
+/// Ends when a process has to stop.
 pub type Stopped = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -1,4 +1,4 @@
-//! From a request and the shelf to an answer whose body is still one piece.
+//! Turns a request and the shelf into an answer whose body is still in one piece.
 
 use bytes::Bytes;
 use http::header::{
@@ -15,7 +15,6 @@ use super::shelf::{Repository, Shelf};
 const VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
-/// Answers one request.
 pub(super) fn answer(request: &Parts, shelf: &mut Shelf) -> Response<Bytes> {
     let mut answer = match settle(request, shelf) {
         Ok(answer) => answer,
@@ -51,7 +50,7 @@ fn settle(request: &Parts, shelf: &mut Shelf) -> Result<Response<Bytes>, Refusal
     }
 }
 
-/// The repository, if there is one and the client may look into it.
+/// The repository, if it exists and the client may read it.
 fn admitted<'a>(request: &Parts, shelf: &'a Shelf, name: &str) -> Result<&'a Repository, Refusal> {
     let repository = shelf.repository(name).ok_or_else(|| Refusal::Name(name.to_owned()))?;
     if !repository.admits(shown(&request.headers).as_ref()) {
@@ -67,10 +66,10 @@ fn blob(request: &Parts, bytes: Bytes) -> Result<Response<Bytes>, Refusal> {
         Part::Outside => return Err(Refusal::Range { length }),
         Part::Whole => whole(TYPE, bytes),
         Part::Bytes(range) => {
-            let told = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+            let sent = format!("bytes {}-{}/{length}", range.start, range.end - 1);
             let mut answer = whole(TYPE, bytes.slice(range));
             *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
-            answer.headers_mut().insert(CONTENT_RANGE, text(&told));
+            answer.headers_mut().insert(CONTENT_RANGE, text(&sent));
             answer
         }
     };
@@ -107,7 +106,7 @@ enum Refusal {
 }
 
 impl Refusal {
-    /// The error as the specification has it.
+    /// The error as the specification defines it.
     fn answer(&self) -> Response<Bytes> {
         let (status, code, message, detail) = match self {
             Self::Method => {
@@ -151,7 +150,7 @@ impl Refusal {
         answer
     }
 
-    /// What a client needs to know in headers.
+    /// Adds the headers that a client needs.
     fn explain(&self, answer: &mut Response<Bytes>) {
         let (header, value) = match self {
             Self::Method => (ALLOW, HeaderValue::from_static("GET, HEAD")),

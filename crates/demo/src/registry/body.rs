@@ -1,4 +1,4 @@
-//! Bytes that leave at the uplink's pace.
+//! Sends bytes at the uplink's pace.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,10 +13,9 @@ use super::Shared;
 
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// How many bytes leave in one turn: few enough that many downloads all move within a second.
+/// The bytes of one chunk: few enough that many downloads all progress within a second.
 const CHUNK: usize = 16 * 1024;
 
-/// Sends the bytes chunk by chunk.
 pub(super) fn paced(bytes: Bytes, shared: &Arc<Shared>) -> Body {
     let chunks = unfold((bytes, Arc::clone(shared)), async |(mut bytes, shared)| {
         if bytes.is_empty() {

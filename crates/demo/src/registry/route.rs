@@ -1,4 +1,4 @@
-//! What a request is for, read from its path and its headers. Nothing is looked up here.
+//! What a request asks for, read from its path and headers. Nothing is looked up here.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, RANGE};
 
-/// What a path leads to.
+/// What a path names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Route<'a> {
-    /// Whether there is a registry.
+    /// The version check, by which clients find out that there is a registry.
     Ping,
     Manifest {
         repository: &'a str,
@@ -22,12 +22,12 @@ pub(super) enum Route<'a> {
     },
 }
 
-/// What part of a blob is asked for.
+/// The requested part of a blob.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Whole,
     Bytes(Range<usize>),
-    /// Nothing of it.
+    /// A range outside of the blob.
     Outside,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn route(path: &str) -> Option<Route<'_>> {
     }
 }
 
-/// The user and the password that a client shows.
+/// The user name and password that a client sends.
 pub(super) fn shown(headers: &HeaderMap) -> Option<(String, String)> {
     let (scheme, rest) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let decoded = String::from_utf8(STANDARD.decode(rest).ok()?).ok()?;
@@ -55,7 +55,7 @@ pub(super) fn shown(headers: &HeaderMap) -> Option<(String, String)> {
     scheme.eq_ignore_ascii_case("basic").then(|| (username.to_owned(), password.to_owned()))
 }
 
-/// The part that the headers ask for. What is no single range of bytes asks for everything, as RFC 9110 has it.
+/// The part that the headers ask for. Anything else than a single range of bytes asks for everything, as in RFC 9110.
 pub(super) fn part(headers: &HeaderMap, length: usize) -> Part {
     let asked = headers.get(RANGE).and_then(|value| value.to_str().ok()?.strip_prefix("bytes="));
     let Some((first, last)) = asked.and_then(|asked| asked.split_once('-')) else { return Part::Whole };

@@ -1,21 +1,19 @@
-//! What a registry has: repositories with their tags, manifests and blobs, and who may see them.
+//! The content of a registry: repositories with their tags, manifests and blobs, and who may read them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use prewarm_image::Artifact;
 
-/// All repositories.
 #[derive(Default)]
 pub(super) struct Shelf {
     repositories: BTreeMap<String, Repository>,
-    /// Each content once, however many repositories have it.
+    /// Each piece of content once, however many repositories have it.
     bytes: BTreeMap<String, Bytes>,
     downloads: BTreeMap<String, u64>,
     pub sent: u64,
 }
 
-/// What lies under one name.
 #[derive(Default)]
 pub(super) struct Repository {
     /// Digests by tag.
@@ -31,7 +29,6 @@ struct Account {
     password: String,
 }
 
-/// A manifest that was found.
 pub(super) struct Manifest {
     pub digest: String,
     pub media_type: &'static str,
@@ -92,7 +89,7 @@ impl Shelf {
 }
 
 impl Repository {
-    /// Whether whoever shows this may look.
+    /// Whether a client with these credentials may read the repository.
     pub fn admits(&self, shown: Option<&(String, String)>) -> bool {
         let Some(account) = &self.account else { return true };
         shown.is_some_and(|(username, password)| {

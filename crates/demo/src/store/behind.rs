@@ -1,4 +1,4 @@
-//! What stands behind the store's wire.
+//! The store as a backend of the runtime's serving half.
 
 use std::path::PathBuf;
 use std::sync::Arc;

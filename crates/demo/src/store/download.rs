@@ -1,5 +1,5 @@
-//! Brings one piece of content to the node: at the pace of the link, as far as the disk has room, and only if it is what
-//! was asked for.
+//! Downloads one piece of content to the node: at the pace of the link, as far as the disk has room, and only if its
+//! digest is right.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ use super::Shared;
 use super::manifest::Descriptor;
 use super::source::{Kind, Source};
 
-/// Has the content on the node. Whoever wants the same at the same time waits for the same download.
+/// Makes sure that the content is on the node. Callers that want the same content at the same time share one download.
 pub(super) async fn have(
     shared: &Arc<Shared>,
     source: &Source,
@@ -38,12 +38,12 @@ async fn download(
     kind: Kind,
     wanted: Descriptor,
 ) -> Result<(), Refusal> {
-    // It may have arrived between the look and the beginning.
+    // The content may have arrived between the check and this point.
     if shared.state().has(&wanted.digest) {
         return Ok(());
     }
-    // Manifests are small, and nothing is known about a pull before it has its own. Nobody closes the places, so there is
-    // always one at last.
+    // Manifests are small, and a pull does not know its other content before it has its manifest. Nobody closes the
+    // semaphore, so there is a permit eventually.
     let _place = match kind {
         Kind::Manifest => None,
         Kind::Blob => shared.places.acquire().await.ok(),
@@ -63,7 +63,7 @@ async fn download(
     ingest.commit().await
 }
 
-/// A download that has a file and room. Dropped before its end, it gives both back.
+/// A download that has a file and takes room. Dropping it before its end gives both back.
 struct Ingesting {
     shared: Arc<Shared>,
     wanted: Descriptor,
@@ -76,7 +76,7 @@ struct Ingesting {
 }
 
 impl Ingesting {
-    /// Without a pause, so that what is noted is always given back.
+    /// This does not await, so that everything recorded here is always given back.
     fn begin(shared: Arc<Shared>, wanted: Descriptor) -> Result<Self, Refusal> {
         let number = shared.state().begin(&wanted);
         let path = shared.layout.ingest(number);
@@ -104,7 +104,7 @@ impl Ingesting {
         self.file.write_all(data).await.map_err(|error| self.unwritten(&error.to_string()))
     }
 
-    /// Checks what arrived and puts it where it belongs.
+    /// Verifies the content and moves it to its place.
     async fn commit(mut self) -> Result<(), Refusal> {
         self.file.flush().await.map_err(|error| self.unwritten(&error.to_string()))?;
         if self.arrived != self.wanted.size {
@@ -115,7 +115,7 @@ impl Ingesting {
             return Err(Refusal::WrongDigest { expected: self.wanted.digest.clone(), actual });
         }
         let mut state = self.shared.state();
-        // With the lock held and without a pause: either both the file and the note of it are there, or neither.
+        // Under the lock and without awaiting: either both the file and its record exist, or neither.
         fs::rename(&self.path, self.shared.layout.blob(&self.wanted.digest))
             .map_err(|error| self.unwritten(&error.to_string()))?;
         state.commit(self.number);
@@ -140,12 +140,12 @@ impl Drop for Ingesting {
             return;
         }
         self.shared.state().abandon(self.number);
-        // What cannot be removed takes no simulated room and goes away with the directory.
+        // A file that cannot be removed takes no simulated room and is deleted with the directory.
         let _removed = fs::remove_file(&self.path);
     }
 }
 
-/// The digest as registries write it.
+/// The digest in the form of registries.
 fn text(hash: &[u8]) -> String {
     hash.iter().fold(String::from("sha256:"), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string cannot fail");

@@ -1,4 +1,4 @@
-//! Work that several callers want at once is done once.
+//! Work that several callers want at the same time is done once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,8 +9,8 @@ use prewarm_runtime::serve::Refusal;
 
 type Work<T> = BoxFuture<'static, Result<T, Refusal>>;
 
-/// What is under way, by what has to be the same for others to join it. Only those who wait hold it: when the last one
-/// goes away, the work is dropped.
+/// Work under way, by the key that callers must share to join it. Only the waiting callers hold it: when the last one
+/// leaves, the work is dropped.
 pub(super) struct Flights<K, T>(Mutex<BTreeMap<K, WeakShared<Work<T>>>>);
 
 impl<K: Ord, T: Clone> Flights<K, T> {
@@ -18,10 +18,10 @@ impl<K: Ord, T: Clone> Flights<K, T> {
         Self(Mutex::default())
     }
 
-    /// Joins what is under way, or begins it.
+    /// Joins work under way, or starts it.
     pub fn join(&self, key: K, begin: impl FnOnce() -> Work<T>) -> Shared<Work<T>> {
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What has ended is no answer to somebody who asks after that.
+        // Work that has ended is no answer to a caller that asks after that.
         let under_way =
             |flight: &WeakShared<Work<T>>| flight.upgrade().filter(|flight| flight.peek().is_none());
         if let Some(flight) = flights.get(&key).and_then(under_way) {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_come_while_it_lasts_share_it_and_those_after_begin_again() {
+    async fn callers_share_work_under_way_and_later_ones_start_again() {
         let (flights, begun) = (Flights::new(), AtomicUsize::new(0));
         let join = || {
             flights.join("a", || {
@@ -63,12 +63,12 @@ mod tests {
         let (one, other) = (join(), join());
         assert_eq!(futures::join!(one.clone(), other), (Ok(()), Ok(())));
         assert_eq!(begun.load(Ordering::Relaxed), 1);
-        // The first caller still holds what has ended.
+        // The first caller still holds the ended work.
         assert_eq!((join().await, begun.load(Ordering::Relaxed)), (Ok(()), 2));
     }
 
     #[test]
-    fn it_lasts_as_long_as_somebody_waits() {
+    fn work_lasts_as_long_as_a_caller_waits() {
         let (flights, alive) = (Flights::new(), Arc::new(()));
         let one = flights.join("a", || never(&alive));
         let other = flights.join("a", || never(&alive));

@@ -10,7 +10,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The directory of one node.
 pub(super) struct Layout {
     directory: PathBuf,
     /// Held while the index is written, so that an older one never replaces a newer one.
@@ -18,7 +17,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Makes an empty layout in this directory.
+    /// Creates an empty layout in this directory.
     pub fn create(directory: &Path) -> io::Result<Self> {
         let layout = Self { directory: directory.to_owned(), index: Mutex::default() };
         fs::create_dir_all(directory.join("blobs/sha256"))?;
@@ -32,17 +31,17 @@ impl Layout {
         &self.directory
     }
 
-    /// Where content lies.
+    /// The path of a piece of content.
     pub fn blob(&self, digest: &str) -> PathBuf {
         self.directory.join("blobs/sha256").join(hash(digest))
     }
 
-    /// Where the content of a download lies until it has arrived.
+    /// The path of a download until it has arrived.
     pub fn ingest(&self, number: u64) -> PathBuf {
         self.directory.join("ingest").join(number.to_string())
     }
 
-    /// Replaces the index as a whole. It is small, so nothing waits for it.
+    /// Replaces the index as a whole. It is small, so this blocks only for a moment.
     pub fn write_index(&self, text: impl FnOnce() -> String) -> io::Result<()> {
         let _writing = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = self.directory.join("ingest/index.json");

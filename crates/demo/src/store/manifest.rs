@@ -1,21 +1,21 @@
-//! What manifests and indexes say. They come from a registry, so what they refer to is checked when it arrives.
+//! Parses manifests and indexes. They come from a registry, so the content they refer to is verified when it arrives.
 
 use std::collections::BTreeMap;
 
 use prewarm_image::native_architecture;
 use serde::Deserialize;
 
-/// A piece of content as a manifest refers to it.
+/// A reference to a piece of content in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Descriptor {
     pub digest: String,
     pub size: u64,
 }
 
-/// What a digest in a registry leads to.
+/// What a digest in a registry refers to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Document {
-    /// The manifest of this platform is to be read next.
+    /// The manifest for this platform has to be read next, if there is one.
     Index(Option<Descriptor>),
     Image(Manifest),
 }
@@ -46,7 +46,7 @@ struct Platform {
 }
 
 impl Document {
-    /// Reads either. `None` if it is neither, or refers to something that has no digest.
+    /// Parses either. `None` if it is neither, or if a reference has no digest.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if let Ok(index) = serde_json::from_slice::<Index>(bytes) {
             let mut entries = index.manifests.into_iter();
@@ -74,7 +74,7 @@ impl Platform {
 }
 
 impl Descriptor {
-    /// Digests become the names of files, so they may hold nothing that means something there.
+    /// Digests become file names, so they must not contain anything that has a meaning in paths.
     pub fn is_sound(&self) -> bool {
         let hash = self.digest.strip_prefix("sha256:");
         hash.is_some_and(|hash| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_leads_to_the_manifest_of_this_platform() {
+    fn an_index_leads_to_the_manifest_for_this_platform() {
         let (native, other) = (image(native_architecture()), image("s390x"));
         let both = index(&[other.clone(), native.clone()]);
         let Some(Document::Index(Some(chosen))) = Document::parse(&both.root().blob.bytes) else {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_or_names_files_is_refused() {
+    fn anything_else_and_digests_that_are_paths_are_refused() {
         let hostile = r#"{"config":{"digest":"sha256:../../etc/passwd","size":1},"layers":[]}"#;
         for bytes in ["", "{}", "[]", hostile] {
             assert_eq!(Document::parse(bytes.as_bytes()), None, "{bytes}");

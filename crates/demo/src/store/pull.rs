@@ -13,17 +13,18 @@ use super::manifest::{Descriptor, Document, Manifest};
 use super::source::{Kind, Source, authorization};
 use super::state::Root;
 
-/// How many layers of one image are downloaded at once, as in containerd.
+/// How many layers of one image are downloaded at a time, as in containerd.
 const LAYERS_AT_ONCE: usize = 3;
-/// How often an index may lead to another one.
+/// How many indexes in a row are followed.
 const MAX_INDEXES: usize = 4;
-/// The largest manifest that is read, in bytes; registries refuse larger ones.
+/// The largest manifest that is read, in bytes. Registries refuse larger ones.
 const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
 
-/// What has to be the same for two callers to share a pull: the image, and what the registry is shown.
+/// Two callers share a pull if they agree in this: the image and the credential for the registry.
 pub(super) type Key = (ImageRef, Option<String>);
 
-/// Pulls, and gives the image's name in the runtime. Dropped, it is cancelled, unless somebody else waits for the same.
+/// Pulls an image and returns its name in the runtime. Dropping the future cancels the pull, unless another caller
+/// waits for it.
 pub(super) async fn pull(shared: &Arc<Shared>, call: &PullCall) -> Result<String, Refusal> {
     let reference = ImageRef::parse(&call.name).map_err(|_unreadable| Refusal::BadReference)?;
     let shown = call.credential.as_ref().and_then(|credential| authorization(credential, &reference));
@@ -64,7 +65,7 @@ fn download(
     async move { have(&shared, &source, Kind::Blob, &part).await }
 }
 
-/// Follows indexes to the manifest of this platform. Gives its digest too.
+/// Follows indexes to the manifest for this platform. Returns it with its digest.
 async fn find_manifest(
     hold: &Hold,
     source: &Source,
@@ -102,7 +103,7 @@ async fn read_manifest(
     tokio::fs::read(&path).await.map_err(|error| Refusal::Write { path, trouble: error.to_string() })
 }
 
-/// A pull under way: what it needs is kept from being collected. When it ends, what came to nothing is collected.
+/// A pull under way, whose content is not collected. When it ends, content that nothing needs is.
 struct Hold {
     shared: Arc<Shared>,
     number: u64,

@@ -1,4 +1,4 @@
-//! Where an image comes from: one repository of one registry, asked as one account.
+//! Where an image comes from: one repository of one registry, with one account.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,18 +23,17 @@ use super::state::Root;
 
 pub(super) type Client = legacy::Client<HttpConnector, Empty<Bytes>>;
 
-/// How many bytes wait in a connection. More would have left the registry before the node's link has room for them.
+/// How many bytes a connection buffers. More would leave the registry before the node's link has room for them.
 const BUFFER: usize = 16 * 1024;
 
-/// How many connections a node keeps for later: in a large demo, files are scarce and fresh connections cheap.
+/// How many idle connections a node keeps: in a large demo, file descriptors are scarce and connections are cheap.
 const MAX_IDLE: usize = 1;
 
-/// What a manifest may be.
+/// The media types of manifests and indexes.
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
                         application/vnd.docker.distribution.manifest.list.v2+json, \
                         application/vnd.docker.distribution.manifest.v2+json";
 
-/// A client for one node.
 pub(super) fn client() -> Client {
     let mut connector = HttpConnector::new();
     connector.set_recv_buffer_size(Some(BUFFER));
@@ -43,7 +42,7 @@ pub(super) fn client() -> Client {
     builder.http1_max_buf_size(BUFFER).pool_max_idle_per_host(MAX_IDLE).build(connector)
 }
 
-/// Where a registry keeps content.
+/// The two kinds of content in a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Manifests and indexes.
@@ -57,13 +56,13 @@ pub(super) enum Kind {
 pub(super) struct Source {
     client: Client,
     address: SocketAddr,
-    /// Up to the repository's name.
+    /// The URL up to and including the repository's name.
     url: String,
     authorization: Option<String>,
 }
 
 impl Source {
-    /// Finds the registry of an image. Only what lies on loopback can be reached.
+    /// Finds the registry of an image. Only loopback addresses can be reached.
     pub fn find(
         client: &Client,
         hosts: &BTreeMap<String, SocketAddr>,
@@ -84,7 +83,7 @@ impl Source {
         Err(Refusal::NoAnswer { request: Asked { method: "HEAD", url }, trouble })
     }
 
-    /// What a tag or a digest leads to.
+    /// What a tag or a digest refers to.
     pub async fn resolve(&self, reference: &str) -> Result<Root, Refusal> {
         let request = self.request("HEAD", Kind::Manifest, reference);
         let answer = self.ask(&request).await?;
@@ -95,7 +94,7 @@ impl Source {
         }
     }
 
-    /// Begins to fetch content.
+    /// Starts to download content.
     pub async fn fetch(&self, kind: Kind, digest: &str) -> Result<Incoming, Refusal> {
         let request = self.request("GET", kind, digest);
         let answer = self.ask(&request).await?;
@@ -134,7 +133,8 @@ impl Source {
     }
 }
 
-/// The header for a credential, if it is meant for this registry. A credential without an address is meant for any.
+/// The header for a credential, if it is meant for this registry. A credential without an address is meant for every
+/// registry.
 pub(super) fn authorization(credential: &Credential, reference: &ImageRef) -> Option<String> {
     let address = credential.server_address.as_str();
     let host = address.split_once("://").map_or(address, |(_, rest)| rest);
@@ -171,7 +171,7 @@ fn odd(request: Asked, answer: &Response<Incoming>) -> Refusal {
     Refusal::OddAnswer { request, status: answer.status().to_string() }
 }
 
-/// What went wrong, as Go's client says it.
+/// The error in the words of Go's client.
 fn trouble(error: &legacy::Error, address: SocketAddr) -> String {
     let mut source = Some(error as &dyn std::error::Error);
     while let Some(error) = source {

@@ -15,36 +15,35 @@ use super::{Disk, Pulling};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// The state of one store.
 pub(super) struct State {
     pub inventory: Inventory,
     disk: Disk,
     content: BTreeMap<String, Piece>,
-    /// Downloads under way, by number: one that is being dropped and one that begins may be of the same content.
+    /// Downloads under way, by number: one that is being dropped and one that begins may have the same content.
     ingests: BTreeMap<u64, Ingest>,
     last_ingest: u64,
-    /// The digests of all content of an image, by that of its config.
+    /// The digests of all content of an image, by the digest of its config.
     images: BTreeMap<String, BTreeSet<String>>,
-    /// What the names of images lead to.
+    /// What the names of images refer to.
     roots: BTreeMap<String, Root>,
     /// Pulls under way, by number.
     pulls: BTreeMap<u64, Pull>,
     last_pull: u64,
-    /// The bytes of all content, in full or not.
+    /// The bytes of all content, complete or not.
     used: u64,
     pub received: u64,
     /// The link breaks with the bytes that take `received` past this.
     pub breaks_at: Option<u64>,
 }
 
-/// A manifest or an index that a name leads to.
+/// A manifest or an index that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Root {
     pub descriptor: Descriptor,
     pub media_type: String,
 }
 
-/// A pull under way. What it needs is not collected.
+/// A pull under way. Its content is not collected.
 struct Pull {
     reference: ImageRef,
     manifests: BTreeSet<String>,
@@ -58,7 +57,7 @@ struct Piece {
     manifest: Option<ManifestPiece>,
 }
 
-/// The manifest of one platform.
+/// The manifest for one platform.
 struct ManifestPiece {
     bytes: Vec<u8>,
     of: BTreeSet<ImageRef>,
@@ -95,7 +94,7 @@ impl State {
         self.content.contains_key(digest)
     }
 
-    /// Notes that a download begins, and gives it a number.
+    /// Records that a download begins, and returns its number.
     pub fn begin(&mut self, wanted: &Descriptor) -> u64 {
         let ingest = Ingest { digest: wanted.digest.clone(), offset: 0, total: wanted.size };
         self.last_ingest += 1;
@@ -122,7 +121,7 @@ impl State {
         true
     }
 
-    /// Notes that a download has arrived in full.
+    /// Records that a download is complete.
     pub fn commit(&mut self, number: u64) {
         let Some(ingest) = self.ingests.remove(&number) else { return };
         match self.content.entry(ingest.digest) {
@@ -133,14 +132,14 @@ impl State {
         }
     }
 
-    /// Gives back the room of a download that came to nothing.
+    /// Gives back the room of a download that failed.
     pub fn abandon(&mut self, number: u64) {
         if let Some(ingest) = self.ingests.remove(&number) {
             self.used -= ingest.offset;
         }
     }
 
-    /// Notes that a pull of this image met this manifest.
+    /// Records the manifest that a pull of this image found.
     pub fn note_manifest(&mut self, digest: &str, bytes: Vec<u8>, of: &ImageRef) {
         if let Some(piece) = self.content.get_mut(digest) {
             piece.touched = SystemTime::now();
@@ -149,7 +148,7 @@ impl State {
         }
     }
 
-    /// Puts the image on the node that a pull was for.
+    /// Records the image of a completed pull.
     pub fn add(&mut self, number: u64, identity: &Identity, root: Root) {
         let Some(pull) = self.pulls.get(&number) else { return };
         self.inventory.add(&pull.reference, identity);
@@ -158,7 +157,7 @@ impl State {
         self.roots.insert(pull.reference.full(), root);
     }
 
-    /// The layout's index: every name with what it leads to.
+    /// The layout's index: every name with what it refers to.
     pub fn index(&self) -> String {
         let entry = |(name, root): (&String, &Root)| {
             let short = name.rsplit_once(['@', ':']).map_or(name.as_str(), |(_, tag)| tag);
@@ -173,7 +172,7 @@ impl State {
         json!({ "manifests": manifests, "mediaType": INDEX, "schemaVersion": 2 }).to_string()
     }
 
-    /// Notes that a pull begins, and gives it a number.
+    /// Records that a pull begins, and returns its number.
     pub fn begin_pull(&mut self, reference: &ImageRef) -> u64 {
         let pull = Pull { reference: reference.clone(), manifests: BTreeSet::new(), parts: BTreeMap::new() };
         self.last_pull += 1;
@@ -181,14 +180,14 @@ impl State {
         self.last_pull
     }
 
-    /// Notes an index or a manifest that a pull needs.
+    /// Records an index or a manifest that a pull needs.
     pub fn need_manifest(&mut self, number: u64, digest: &str) {
         if let Some(pull) = self.pulls.get_mut(&number) {
             pull.manifests.insert(digest.to_owned());
         }
     }
 
-    /// Notes the config and the layers that a pull needs.
+    /// Records the config and the layers that a pull needs.
     pub fn need_parts(&mut self, number: u64, parts: impl Iterator<Item = (String, u64)>) {
         if let Some(pull) = self.pulls.get_mut(&number) {
             pull.parts.extend(parts);
@@ -199,7 +198,7 @@ impl State {
         self.pulls.remove(&number);
     }
 
-    /// Forgets the content that no image and no pull needs, and returns it: its files are to be removed.
+    /// Forgets the content that no image and no pull needs, and returns it, so that its files can be removed.
     #[must_use]
     pub fn collect(&mut self) -> Vec<String> {
         let Self { inventory, images, roots, content, pulls, used, .. } = self;
@@ -229,7 +228,7 @@ impl State {
         Some(self.content.get(digest)?.manifest.as_ref()?.bytes.clone())
     }
 
-    /// How far the pulls under way are.
+    /// The progress of the pulls under way.
     pub fn pulls(&self) -> Vec<Pulling> {
         let done = |(digest, size): (&String, &u64)| {
             let ingest = self.ingests.values().find(|ingest| ingest.digest == *digest);

@@ -1,24 +1,23 @@
-//! How far a job is, in numbers.
+//! The progress of a job in numbers.
 
 use std::fmt;
 
 use prewarm_api::kruise::ImagePullJob;
 
-/// How many nodes of a job are where.
+/// How many nodes of a job are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All of them.
+    /// All nodes of the job.
     pub desired: i32,
-    /// Those that pull.
+    /// The nodes that pull.
     pub active: i32,
-    /// Those that have the image.
+    /// The nodes that have the image.
     pub succeeded: i32,
-    /// Those that could not.
+    /// The nodes that could not pull it.
     pub failed: i32,
 }
 
 impl Counts {
-    /// Those of a job.
     pub fn of(job: &ImagePullJob) -> Self {
         let Some(status) = &job.status else { return Self::default() };
         let (desired, active) = (status.desired, status.active);

@@ -1,11 +1,11 @@
-//! Something that goes wrong in the middle of a scene, and that Prewarm overcomes without help.
+//! A fault in the middle of a scene that Prewarm overcomes without help.
 
 use prewarm_api::kruise::PullPhase;
 
 use super::{Stage, Trouble};
 use crate::Store;
 
-/// Between these percents of an image, the download breaks off.
+/// The download breaks off between these percentages of an image.
 const MIDDLE: (u64, u64) = (20, 80);
 
 /// A download that breaks off once, on a node and at a byte that the seed chooses.
@@ -16,15 +16,15 @@ pub struct BrokenDownload {
 }
 
 impl BrokenDownload {
-    /// Lets the next image that the node downloads break off; it has this many bytes.
+    /// Makes the next download of the node break off. The image has this many bytes.
     pub fn prepare(stage: &Stage<'_>, size: usize) -> Result<Self, Trouble> {
         let (node, store) = stage.chosen("broken download")?;
-        let percent = stage.luck().between("broken download after", 0, MIDDLE.0, MIDDLE.1);
+        let percent = stage.choices().between("broken download after", 0, MIDDLE.0, MIDDLE.1);
         store.break_off(size as u64 / 100 * percent);
         Ok(Self { node, store, percent })
     }
 
-    /// Waits for it, and tells of it.
+    /// Waits for the fault and reports it.
     pub async fn happens(&self, stage: &Stage<'_>) -> Result<(), Trouble> {
         let look = async || Ok((!self.store.is_to_break()).then_some(()));
         stage.wait("the download that breaks off", look).await?;
@@ -35,7 +35,7 @@ impl BrokenDownload {
         Ok(())
     }
 
-    /// Demands that the node has the image, and that it took a second attempt.
+    /// Checks that the node has the image, and that it took a second attempt.
     pub async fn is_overcome(&self, stage: &Stage<'_>, image: &str) -> Result<(), Trouble> {
         let has_it = |phase: PullPhase| phase == PullPhase::Succeeded;
         let status = stage.reported(&self.node, image, |status| has_it(status.phase)).await?;

@@ -11,7 +11,7 @@ use super::{Counts, Scene, Stage, Trouble};
 
 const MIB: usize = 1 << 20;
 
-/// Everything that can be shown.
+/// All scenes.
 pub const SCENES: &[Scene] = &[
     Scene {
         name: "everywhere",
@@ -46,7 +46,7 @@ pub const SCENES: &[Scene] = &[
     },
 ];
 
-/// How many nodes pull at once.
+/// How many nodes pull at a time.
 const AT_ONCE: i32 = 4;
 
 async fn everywhere(stage: &mut Stage<'_>) -> Result<(), Trouble> {
@@ -67,13 +67,13 @@ async fn list(stage: &mut Stage<'_>) -> Result<(), Trouble> {
         try_join_all(sizes.map(|(repository, size)| stage.publish(repository, "2026.11", size))).await?;
     stage.title(format!("{} images as one list, each on {} nodes at once", images.len(), stage.nodes()));
     stage.pull_list("base", json!({"images": images, "parallelism": stage.nodes()})).await?;
-    let mut told = 0;
+    let mut announced = 0;
     stage
         .wait("the list base", async || {
             let status = stage.api::<ImageListPullJob>().get("base").await?.status.unwrap_or_default();
-            if status.completed != told {
-                told = status.completed;
-                stage.say(format!("base: {told} of {} images are everywhere", status.desired));
+            if status.completed != announced {
+                announced = status.completed;
+                stage.say(format!("base: {announced} of {} images are everywhere", status.desired));
             }
             Ok((status.succeeded == 3 && status.completion_time.is_some()).then_some(()))
         })
@@ -103,11 +103,11 @@ async fn full_disk(stage: &mut Stage<'_>) -> Result<(), Trouble> {
     let (used, nearly) = (room.capacity - room.free, room.capacity / 100 * 85);
     store.set_taken(nearly);
     stage.pull("report", json!({"image": image, "selector": {"names": [name]}})).await?;
-    let is_told = |phase: PullPhase, message: Option<&str>| {
+    let is_reported = |phase: PullPhase, message: Option<&str>| {
         phase == PullPhase::Waiting && message.is_some_and(|message| message.contains("room"))
     };
     let status =
-        stage.reported(&name, &image, |status| is_told(status.phase, status.message.as_deref())).await?;
+        stage.reported(&name, &image, |status| is_reported(status.phase, status.message.as_deref())).await?;
     stage.say(format!("{name} {}", status.message.unwrap_or_default()));
     stage.pause().await;
     stage.say("somebody frees a third of the disk");

@@ -1,4 +1,4 @@
-//! What scenes have in common: images to offer, jobs to make and to wait for, and words.
+//! What scenes have in common: images to publish, jobs to create and to wait for, and messages.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,13 +20,13 @@ use tokio::time::{Instant, sleep};
 
 use super::{Counts, Settings, Trouble, Word};
 use crate::cluster::{Cluster, REGISTRY};
-use crate::{Luck, Store};
+use crate::{Choices, Store};
 
 /// The namespace in which everything happens.
 pub const NAMESPACE: &str = "default";
-/// How often is looked whether something has come.
+/// How often a condition is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// What has not come so long after the last word, at its usual speed, does not come any more.
+/// How long a scene waits for something after its last message, at the usual speed.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The pause between two scenes, so that the end of one can be read.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -35,12 +35,11 @@ const LAYER: usize = 8 << 20;
 
 /// Where scenes are played.
 pub struct Stage<'a> {
-    /// The cluster they are played on.
     pub cluster: &'a mut Cluster,
     settings: Settings,
-    words: mpsc::UnboundedSender<Word>,
+    messages: mpsc::UnboundedSender<Word>,
     start: Instant,
-    /// When something was said last.
+    /// When the last message was sent.
     spoken: Cell<Instant>,
 }
 
@@ -48,19 +47,19 @@ impl<'a> Stage<'a> {
     pub(super) fn new(
         cluster: &'a mut Cluster,
         settings: Settings,
-        words: mpsc::UnboundedSender<Word>,
+        messages: mpsc::UnboundedSender<Word>,
     ) -> Self {
         let now = Instant::now();
-        Self { cluster, settings, words, start: now, spoken: Cell::new(now) }
+        Self { cluster, settings, messages, start: now, spoken: Cell::new(now) }
     }
 
-    /// Begins a scene.
+    /// Starts a scene.
     pub fn title(&mut self, text: impl Into<String>) {
         self.start = Instant::now();
         self.speak(Word::Title(text.into()));
     }
 
-    /// Says what happens.
+    /// Reports what happens.
     pub fn say(&self, text: impl Into<String>) {
         self.speak(Word::Said(text.into()));
     }
@@ -71,46 +70,44 @@ impl<'a> Stage<'a> {
         self.speak(Word::Ended(format!("{text} ({seconds:.1} s)")));
     }
 
-    fn speak(&self, word: Word) {
+    fn speak(&self, message: Word) {
         self.spoken.set(Instant::now());
-        // Whoever listened has seen enough; the story is ended with it.
-        let _heard = self.words.send(word);
+        // Nobody may be listening any more; the story ends soon in that case.
+        let _sent = self.messages.send(message);
     }
 
-    /// A moment to read.
+    /// A moment for reading.
     pub async fn pause(&self) {
         sleep(PAUSE.div_f64(self.settings.speed)).await;
     }
 
     /// A node that the seed chooses.
     pub fn chosen(&self, purpose: &str) -> Result<(String, Store), Trouble> {
-        let chosen = self.luck().choose(purpose, self.cluster.nodes.iter());
+        let chosen = self.choices().choose(purpose, self.cluster.nodes.iter());
         let (name, node) = chosen.ok_or_else(|| Trouble::new("there is no node"))?;
         Ok((name.clone(), node.store.clone()))
     }
 
-    /// What the seed brings.
-    pub fn luck(&self) -> Luck {
-        Luck::new(self.settings.seed)
+    pub fn choices(&self) -> Choices {
+        Choices::new(self.settings.seed)
     }
 
-    /// How many nodes there are.
     pub fn nodes(&self) -> i32 {
         i32::try_from(self.cluster.nodes.len()).unwrap_or(i32::MAX)
     }
 
-    /// Puts an image of this size into the registry. Returns its reference.
+    /// Pushes an image of this size to the registry. Returns its reference.
     pub async fn publish(&self, repository: &str, tag: &str, size: usize) -> Result<String, Trouble> {
         let seed = format!("{repository}:{tag} {}", self.settings.seed);
         let image = Image::new(&seed).layers(size / LAYER, Layer::of(LAYER)).layer(Layer::of(size % LAYER));
-        // It takes its time, in which whoever watches wants to see something.
+        // Building takes a while, and the screen must go on meanwhile.
         let built = spawn_blocking(move || image.build()).await;
         let built = built.map_err(|error| Trouble::new(format!("no image {repository}:{tag}: {error}")))?;
         self.cluster.registry.push(repository, tag, built);
         Ok(format!("{REGISTRY}/{repository}:{tag}"))
     }
 
-    /// Makes an object in the story's namespace, as `kubectl create` does.
+    /// Creates an object in the story's namespace, as `kubectl create` does.
     pub async fn create<K>(&self, object: Value) -> Result<K, Trouble>
     where
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
@@ -136,7 +133,7 @@ impl<'a> Stage<'a> {
         self.cluster.client.clone()
     }
 
-    /// Makes an ImagePullJob.
+    /// Creates an ImagePullJob.
     pub async fn pull(&self, name: &str, spec: Value) -> Result<(), Trouble> {
         let job = json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "metadata": {"name": name}, "spec": spec,
@@ -144,7 +141,7 @@ impl<'a> Stage<'a> {
         self.create::<ImagePullJob>(job).await.map(drop)
     }
 
-    /// Makes an ImageListPullJob.
+    /// Creates an ImageListPullJob.
     pub async fn pull_list(&self, name: &str, spec: Value) -> Result<(), Trouble> {
         let job = json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob",
@@ -153,7 +150,7 @@ impl<'a> Stage<'a> {
         self.create::<ImageListPullJob>(job).await.map(drop)
     }
 
-    /// Makes an AdvancedCronJob of an image list, one run at a time.
+    /// Creates an AdvancedCronJob of an image list, one run at a time.
     pub async fn schedule(&self, name: &str, line: &str, list: Value) -> Result<(), Trouble> {
         let template = json!({"imageListPullJobTemplate": {"spec": list}});
         let cron = json!({
@@ -163,7 +160,7 @@ impl<'a> Stage<'a> {
         self.create::<AdvancedCronJob>(cron).await.map(drop)
     }
 
-    /// Waits until a run of a schedule, another than this one, has ended well. Returns its name.
+    /// Waits until a run of a schedule that comes after `before` has succeeded. Returns its name.
     pub async fn run_after(&self, name: &str, before: Option<&str>) -> Result<String, Trouble> {
         self.wait(&format!("a run of {name}"), async || {
             let runs = self.api::<ImageListPullJob>().list(&ListParams::default()).await?.items;
@@ -174,21 +171,21 @@ impl<'a> Stage<'a> {
                 })
             };
             let names = runs.iter().filter(is_over).filter_map(|run| run.metadata.name.as_deref());
-            // The names of runs end with their times.
+            // The names of runs end in their times, so they sort by time.
             let later = names.filter(|run| run.starts_with(&format!("{name}-")) && Some(*run) > before);
             Ok(later.max().map(str::to_owned))
         })
         .await
     }
 
-    /// Lets no further run of a schedule begin.
+    /// Suspends a schedule.
     pub async fn pause_schedule(&self, name: &str) -> Result<(), Trouble> {
         let patch = Patch::Merge(json!({"spec": {"paused": true}}));
         self.api::<AdvancedCronJob>().patch(name, &PatchParams::default(), &patch).await?;
         Ok(())
     }
 
-    /// Makes the Secret of an account of the registry.
+    /// Creates the Secret for an account of the registry.
     pub async fn secret(&self, name: &str, username: &str, password: &str) -> Result<(), Trouble> {
         let config = json!({"auths": {REGISTRY: {"username": username, "password": password}}});
         let secret = json!({
@@ -198,32 +195,32 @@ impl<'a> Stage<'a> {
         self.create::<Secret>(secret).await.map(drop)
     }
 
-    /// Deletes an ImagePullJob; what it left on the nodes stays.
+    /// Deletes an ImagePullJob. Its images stay on the nodes.
     pub async fn delete(&self, name: &str) -> Result<(), Trouble> {
         self.api::<ImagePullJob>().delete(name, &DeleteParams::background()).await?;
         Ok(())
     }
 
-    /// Waits until a job is so, and says how far it is whenever a node has ended.
+    /// Waits until a condition on a job holds, and reports the progress whenever a node has ended.
     pub async fn until(
         &self,
         name: &str,
         is_so: impl Fn(&ImagePullJob) -> bool,
     ) -> Result<ImagePullJob, Trouble> {
-        let mut told = Counts::default();
+        let mut reported = Counts::default();
         self.wait(&format!("the job {name}"), async || {
             let job = self.api::<ImagePullJob>().get(name).await?;
             let counts = Counts::of(&job);
-            if (counts.succeeded, counts.failed) != (told.succeeded, told.failed) {
+            if (counts.succeeded, counts.failed) != (reported.succeeded, reported.failed) {
                 self.say(format!("{name}: {counts}"));
-                told = counts;
+                reported = counts;
             }
             Ok(is_so(&job).then_some(job))
         })
         .await
     }
 
-    /// Waits until a job is over, and demands that it ends with so many good and bad nodes.
+    /// Waits until a job is over, and checks how many nodes succeeded and failed.
     pub async fn finished(&self, name: &str, succeeded: i32, failed: i32) -> Result<ImagePullJob, Trouble> {
         let is_over =
             |job: &ImagePullJob| job.status.as_ref().is_some_and(|status| status.completion_time.is_some());
@@ -235,7 +232,7 @@ impl<'a> Stage<'a> {
         Err(Trouble::new(format!("{name} ended with {counts}, not with {succeeded} good and {failed} bad")))
     }
 
-    /// Waits until a node's report on an image is so.
+    /// Waits until a condition on a node's report on an image holds.
     pub async fn reported(
         &self,
         node: &str,
@@ -252,7 +249,8 @@ impl<'a> Stage<'a> {
         .await
     }
 
-    /// Looks until something has come. As long as there is something to say, it may take its time: a few hundred nodes do.
+    /// Waits until a look finds something. As long as messages come it may take long, as it does with a few hundred
+    /// nodes.
     pub async fn wait<T>(
         &self,
         what: &str,
@@ -265,7 +263,7 @@ impl<'a> Stage<'a> {
                 return Ok(found);
             }
             if Instant::now() > start.max(self.spoken.get()) + patience {
-                return Err(Trouble::new(format!("{what} does not get any further")));
+                return Err(Trouble::new(format!("{what} makes no more progress")));
             }
             sleep(LOOK).await;
         }

@@ -1,10 +1,10 @@
-//! Why a story did not end as told.
+//! Why a story did not end as announced.
 
 use std::fmt;
 
 use crate::cluster::StartError;
 
-/// Why a story did not end as told.
+/// Why a story did not end as announced.
 #[derive(Debug)]
 pub struct Trouble {
     scene: Option<&'static str>,
@@ -14,7 +14,7 @@ pub struct Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.scene {
-            Some(scene) => write!(formatter, "the scene {scene} did not end as told: {}", self.text),
+            Some(scene) => write!(formatter, "the scene {scene} did not end as announced: {}", self.text),
             None => formatter.write_str(&self.text),
         }
     }
@@ -23,7 +23,6 @@ impl fmt::Display for Trouble {
 impl std::error::Error for Trouble {}
 
 impl Trouble {
-    /// Trouble in these words.
     pub fn new(text: impl Into<String>) -> Self {
         Self { scene: None, text: text.into() }
     }

@@ -1,4 +1,4 @@
-//! The real agent on the embedded API, which pulls from the registry into the store.
+//! The real agent on the embedded API, pulling from the registry into the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const NODE: &str = "worker-1";
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// An agent that works for one node on a site.
+/// An agent for the node of a site.
 struct Worker {
     client: Client,
     stop: oneshot::Sender<()>,
@@ -58,7 +58,7 @@ impl Worker {
         Self { client, stop, agent }
     }
 
-    /// Asks for one tag.
+    /// Requests one tag.
     async fn ask(&self, name: &str, entry: Value) {
         let object: NodeImage = serde_json::from_value(json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "metadata": { "name": NODE },
@@ -68,7 +68,7 @@ impl Worker {
         self.api().create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// Waits until the one tag is so, and gives it with the whole status.
+    /// Waits until a condition on the one tag holds. Returns its status and the whole status.
     async fn until(&self, is_so: impl Fn(&ImageTagStatus) -> bool) -> (ImageTagStatus, NodeImageStatus) {
         let look = async {
             let params = WatchParams::default();
@@ -145,7 +145,7 @@ async fn a_wrong_tag_fails_with_its_class() {
 }
 
 #[tokio::test]
-async fn a_nearly_full_disk_is_felt_by_the_guard_and_shown() {
+async fn a_nearly_full_disk_stops_the_agent_and_is_reported() {
     let disk = Disk { capacity: 100 << 20, taken: 85 << 20 };
     let site = Site::with(Flow::Free, Flow::Free, disk);
     site.offer("shop/web", "v1", 1, 10 * KIB);

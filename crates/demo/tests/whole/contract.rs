@@ -1,4 +1,4 @@
-//! The contract of the runtime's client, on the store.
+//! The contract suite of the runtime's client, run on the store.
 
 #[path = "../../../runtime/tests/contract/mod.rs"]
 mod cases;
@@ -12,7 +12,7 @@ use prewarm_runtime::Endpoint;
 use crate::site::{Site, closed_address};
 
 const LAYER: usize = 1_000_000;
-/// Bytes in a second with which six layers take two.
+/// The rate at which six layers take two seconds.
 const SLOW: u64 = 3_000_000;
 
 struct StoreWorld(Site);

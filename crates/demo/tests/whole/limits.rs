@@ -1,5 +1,5 @@
-//! Links and the uplink, on a clock that stands still unless everybody waits. No test has a timer of its own, so that
-//! bytes on their way through the kernel are waited for and never overtaken.
+//! Links and the uplink, on a clock that advances only while every task waits. No test has a timer of its own, so the
+//! clock never overtakes bytes on their way through the kernel.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn two_pulls_of_one_node_share_its_link() {
     let both = seconds(&one, 400_000) + seconds(&other, 400_000);
     let (first, last) = (took_one.min(took_other), took_one.max(took_other));
     assert!(is_about(last, both), "{took_one} {took_other} {both}");
-    // Alone it would take half of that; how evenly they share is up to the sockets.
+    // Alone it would take half of that. How evenly they share depends on the sockets.
     assert!(first > both * 0.75, "{took_one} {took_other} {both}");
 }
 
@@ -75,7 +75,7 @@ async fn a_node_with_a_slow_link_leaves_the_uplink_to_the_others() {
     let time = |store: Store| async move { timed(pull(&store, "shop/web:v1")).await };
     let (took_slow, took_fast) = tokio::join!(time(slow), time(fast));
     assert!(is_about(took_slow, seconds(&artifact, 100_000)), "{took_slow}");
-    // A tenth of the uplink, and what waits in the slow node's connections, is not for the fast one.
+    // A tenth of the uplink, and what waits in the slow node's connections, is not available to the fast one.
     let alone = seconds(&artifact, 1_000_000);
     assert!((alone..alone * 1.6).contains(&took_fast), "{took_fast} and alone {alone}");
 }

@@ -1,5 +1,5 @@
-//! The registry and the store, whole: real HTTP on loopback, real files, and the real client of container runtimes. What
-//! every runtime has to do is asked by the contract suite of that client.
+//! The registry and the store as a whole: real HTTP on loopback, real files, and the real client of container runtimes.
+//! The contract suite of that client checks what every runtime has to do.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 

@@ -1,4 +1,4 @@
-//! Pulls that go well: what lies on the disk afterwards, and how often it was downloaded.
+//! Pulls that succeed: what is on the disk afterwards, and how often it was downloaded.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ fn hash(digest: &str) -> &str {
     digest.strip_prefix("sha256:").unwrap()
 }
 
-/// The digests of all files in the layout, each checked against its content.
+/// The digests of all files in the layout, each verified.
 fn blobs_in(directory: &Path) -> BTreeSet<String> {
     let files = fs::read_dir(directory.join("blobs/sha256")).unwrap().map(Result::unwrap);
     let checked = files.map(|file| {
@@ -53,7 +53,7 @@ async fn a_pulled_image_lies_in_the_layout_with_every_blob_under_its_digest() {
 }
 
 #[tokio::test]
-async fn of_an_index_only_the_image_of_this_platform_is_downloaded() {
+async fn only_the_image_for_this_platform_is_downloaded_from_an_index() {
     let site = Site::new();
     let image = |architecture: &str| {
         Image::new(architecture).architecture(architecture).layers(2, Layer::of(10 * KIB))
@@ -98,7 +98,7 @@ async fn layers_that_images_share_are_downloaded_once_at_the_same_time_or_later(
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_resolved_again_and_not_downloaded() {
+async fn an_image_that_is_present_is_resolved_again_and_not_downloaded() {
     let site = Site::new();
     let artifact = site.offer("shop/web", "v1", 2, 10 * KIB);
     site.pull("shop/web:v1").await.unwrap();
@@ -163,7 +163,7 @@ async fn a_cancelled_pull_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_pull_under_way_says_how_far_it_is() {
+async fn a_pull_under_way_reports_its_progress() {
     let site = Site::new();
     let artifact = site.offer("shop/web", "v1", 3, 100 * KIB);
     let total: u64 = artifact.blobs.iter().map(|blob| blob.bytes.len() as u64).sum();

@@ -1,4 +1,4 @@
-//! What the registry answers, asked by a plain HTTP client.
+//! What the registry answers to a plain HTTP client.
 
 use bytes::Bytes;
 use http::header::{
@@ -72,7 +72,7 @@ async fn a_blob_is_sent_whole_or_the_part_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_refused_with_the_code_of_the_specification() {
+async fn missing_content_is_refused_with_the_code_of_the_specification() {
     let (registry, artifact) = registry();
     registry.push("other/tool", "v1", Image::new("tool").layer(Layer::of(10)).build());
     let elsewhere = format!("/v2/other/tool/blobs/{}", artifact.blobs[1].digest);
@@ -80,7 +80,7 @@ async fn what_is_not_there_is_refused_with_the_code_of_the_specification() {
         ("/v2/shop/nothing/manifests/v1", "NAME_UNKNOWN"),
         ("/v2/shop/web/manifests/v2", "MANIFEST_UNKNOWN"),
         ("/v2/shop/web/blobs/sha256:00", "BLOB_UNKNOWN"),
-        // Another repository's blob is none of this one's.
+        // A blob of another repository is not visible here.
         (elsewhere.as_str(), "BLOB_UNKNOWN"),
     ] {
         let answer = ask(&registry, Method::GET, path, &[]).await;

@@ -1,4 +1,4 @@
-//! A registry and a node's store.
+//! A registry and the store of a node.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -27,7 +27,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// With links that nothing limits, and a large disk.
+    /// A site with unlimited links and a large disk.
     pub fn new() -> Self {
         Self::with(Flow::Free, Flow::Free, LARGE_DISK)
     }
@@ -38,7 +38,7 @@ impl Site {
         Self { registry, store, _directory: directory }
     }
 
-    /// Puts an image of as many layers of this size there.
+    /// Publishes an image of this many layers of this size.
     pub fn offer(&self, repository: &str, tag: &str, layers: usize, size: usize) -> Artifact {
         let artifact = Image::new(repository).layers(layers, Layer::of(size)).build();
         self.registry.push(repository, tag, artifact.clone());

@@ -1,4 +1,4 @@
-//! Pulls that go wrong, and what the client of container runtimes makes of it.
+//! Pulls that fail, and what the client of container runtimes makes of it.
 
 use std::fs;
 
@@ -68,7 +68,7 @@ async fn an_image_for_other_platforms_only_has_none_for_this_one() {
 }
 
 #[tokio::test]
-async fn only_loopback_is_ever_asked() {
+async fn only_loopback_is_ever_contacted() {
     let site = Site::new();
     for (name, words) in [
         (format!("{}/shop/web:v1", closed_address()), "connect: connection refused"),
@@ -91,7 +91,7 @@ async fn a_private_image_is_for_those_with_its_credentials_only() {
     for refused in [
         None,
         Some(credential("robot", "wrong", HOST)),
-        // Meant for another host, it is not shown to this one.
+        // A credential for another host is not sent to this one.
         Some(credential("robot", "hunter2", "elsewhere.example")),
     ] {
         let error = runtime.pull(&request(&reference, refused)).await.unwrap_err();

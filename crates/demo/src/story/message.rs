@@ -3,10 +3,10 @@
 /// One thing that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// A new scene begins: this is what it is about.
+    /// A scene begins: this is what it is about.
     Title(String),
     /// Something happens.
     Said(String),
-    /// A scene has ended as told.
+    /// A scene has ended as announced.
     Ended(String),
 }
