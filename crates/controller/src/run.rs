@@ -58,7 +58,8 @@ impl Controller {
     /// run beside it, and ends after it.
     pub fn new(name: &str, config: Config, client: Client, clock: Arc<dyn Clock>) -> (Self, Writer) {
         let (metrics, health) = (Metrics::new(), Health::default());
-        let (events, writer) = recorder(client.clone(), source(name), clock.clone(), Arc::new(metrics.clone()));
+        let (events, writer) =
+            recorder(client.clone(), source(name), clock.clone(), Arc::new(metrics.clone()));
         (Self { config, client, clock, metrics, events, health, journal: None }, writer)
     }
 }

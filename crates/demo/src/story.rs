@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::cluster::Cluster;
 pub use counts::Counts;
-pub use message::Word;
+pub use message::Message;
 pub use scenes::SCENES;
 pub use stage::Stage;
 pub use trouble::Trouble;
@@ -49,7 +49,7 @@ pub async fn play(
     cluster: &mut Cluster,
     scenes: impl IntoIterator<Item = &'static Scene>,
     settings: Settings,
-    messages: mpsc::UnboundedSender<Word>,
+    messages: mpsc::UnboundedSender<Message>,
 ) -> Result<(), Trouble> {
     let mut stage = Stage::new(cluster, settings, messages);
     for scene in scenes {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use prewarm_demo::cluster::{Cluster, Plan};
-use prewarm_demo::story::{SCENES, Scene, Settings, Trouble, Word, play};
+use prewarm_demo::story::{Message, SCENES, Scene, Settings, Trouble, play};
 use prewarm_demo::{Choices, Flow, allow_many_files};
 use prewarm_plan::amount;
 use tokio::sync::mpsc;
@@ -120,7 +120,7 @@ async fn follow(
 async fn play_story(
     args: &Args,
     cluster: &mut Cluster,
-    words: mpsc::UnboundedSender<Word>,
+    words: mpsc::UnboundedSender<Message>,
 ) -> Result<(), Trouble> {
     let settings = Settings { speed: args.speed, seed: args.seed };
     let scenes: Vec<&'static Scene> = match args.scenario {

@@ -2,7 +2,7 @@
 
 /// One thing that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum Message {
     /// A scene begins: this is what it is about.
     Title(String),
     /// Something happens.

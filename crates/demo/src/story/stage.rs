@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use super::{Counts, Settings, Trouble, Word};
+use super::{Counts, Message, Settings, Trouble};
 use crate::cluster::{Cluster, REGISTRY};
 use crate::{Choices, Store};
 
@@ -37,7 +37,7 @@ const LAYER: usize = 8 << 20;
 pub struct Stage<'a> {
     pub cluster: &'a mut Cluster,
     settings: Settings,
-    messages: mpsc::UnboundedSender<Word>,
+    messages: mpsc::UnboundedSender<Message>,
     start: Instant,
     /// When the last message was sent.
     spoken: Cell<Instant>,
@@ -47,7 +47,7 @@ impl<'a> Stage<'a> {
     pub(super) fn new(
         cluster: &'a mut Cluster,
         settings: Settings,
-        messages: mpsc::UnboundedSender<Word>,
+        messages: mpsc::UnboundedSender<Message>,
     ) -> Self {
         let now = Instant::now();
         Self { cluster, settings, messages, start: now, spoken: Cell::new(now) }
@@ -56,21 +56,21 @@ impl<'a> Stage<'a> {
     /// Starts a scene.
     pub fn title(&mut self, text: impl Into<String>) {
         self.start = Instant::now();
-        self.speak(Word::Title(text.into()));
+        self.speak(Message::Title(text.into()));
     }
 
     /// Reports what happens.
     pub fn say(&self, text: impl Into<String>) {
-        self.speak(Word::Said(text.into()));
+        self.speak(Message::Said(text.into()));
     }
 
     /// Ends a scene, with the time it took.
     pub fn end(&self, text: impl fmt::Display) {
         let seconds = self.start.elapsed().as_secs_f64();
-        self.speak(Word::Ended(format!("{text} ({seconds:.1} s)")));
+        self.speak(Message::Ended(format!("{text} ({seconds:.1} s)")));
     }
 
-    fn speak(&self, message: Word) {
+    fn speak(&self, message: Message) {
         self.spoken.set(Instant::now());
         // Nobody may be listening any more; the story ends soon in that case.
         let _sent = self.messages.send(message);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use prewarm_demo::cluster::Cluster;
-use prewarm_demo::story::{Trouble, Word};
+use prewarm_demo::story::{Message, Trouble};
 use tokio::sync::mpsc;
 
 use super::Ending;
@@ -47,12 +47,12 @@ impl About {
 }
 
 /// A line of the story with the time since the start.
-pub fn line(word: &Word, at: Duration) -> String {
+pub fn line(word: &Message, at: Duration) -> String {
     let seconds = at.as_secs_f64();
     match word {
-        Word::Title(text) => format!("\n{seconds:5.1} s  {text}\n"),
-        Word::Said(text) => format!("{seconds:5.1} s    {text}\n"),
-        Word::Ended(text) => format!("{seconds:5.1} s  ✓ {text}\n"),
+        Message::Title(text) => format!("\n{seconds:5.1} s  {text}\n"),
+        Message::Said(text) => format!("{seconds:5.1} s    {text}\n"),
+        Message::Ended(text) => format!("{seconds:5.1} s  ✓ {text}\n"),
     }
 }
 
@@ -60,7 +60,7 @@ pub fn line(word: &Word, at: Duration) -> String {
 pub async fn follow(
     about: &About,
     story: impl Future<Output = Result<(), Trouble>>,
-    words: mpsc::UnboundedReceiver<Word>,
+    words: mpsc::UnboundedReceiver<Message>,
     stopped: impl Future<Output = ()>,
 ) -> Ending {
     let played = async {
@@ -80,7 +80,7 @@ pub async fn follow(
     }
 }
 
-async fn print_all(mut words: mpsc::UnboundedReceiver<Word>) {
+async fn print_all(mut words: mpsc::UnboundedReceiver<Message>) {
     let start = Instant::now();
     while let Some(word) = words.recv().await {
         print!("{}", line(&word, start.elapsed()));

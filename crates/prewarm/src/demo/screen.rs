@@ -81,7 +81,7 @@ impl Show {
                     self.draw(terminal).context("drawing on the terminal")?;
                     continue;
                 }
-                Input::Word(word) => self.state.observe_word(word, now),
+                Input::Message(word) => self.state.observe_message(word, now),
                 Input::Change(change) => self.state.observe(change, now),
                 Input::Over(Ok(())) if self.about.stays => self.state.stay(&self.about.kubeconfig),
                 Input::Over(result) => return Ok(Ending::Over(result)),

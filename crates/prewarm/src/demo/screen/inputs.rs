@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use futures::future::{Fuse, FutureExt as _, LocalBoxFuture};
 use futures::stream::Stream;
 use kube::Client;
-use prewarm_demo::story::{Trouble, Word};
+use prewarm_demo::story::{Message, Trouble};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -23,7 +23,7 @@ const FRAME: Duration = Duration::from_millis(100);
 /// A story while it is played.
 pub struct Story<'a> {
     pub played: LocalBoxFuture<'a, Result<(), Trouble>>,
-    pub words: mpsc::UnboundedReceiver<Word>,
+    pub words: mpsc::UnboundedReceiver<Message>,
 }
 
 /// The sources of inputs.
@@ -31,7 +31,7 @@ pub struct Inputs<'a> {
     played: Fuse<LocalBoxFuture<'a, Result<(), Trouble>>>,
     /// The result of the story; it is held back until all its words have been received.
     end: Option<Result<(), Trouble>>,
-    words: mpsc::UnboundedReceiver<Word>,
+    words: mpsc::UnboundedReceiver<Message>,
     changes: Pin<Box<dyn Stream<Item = Change>>>,
     keys: EventStream,
     frames: Interval,
@@ -41,7 +41,7 @@ pub struct Inputs<'a> {
 
 /// What the view reacts to.
 pub enum Input {
-    Word(Word),
+    Message(Message),
     /// The story is over and has no more words.
     Over(Result<(), Trouble>),
     Change(Change),
@@ -78,14 +78,14 @@ impl<'a> Inputs<'a> {
     pub async fn next(&mut self) -> Input {
         loop {
             if let Ok(word) = self.words.try_recv() {
-                return Input::Word(word);
+                return Input::Message(word);
             }
             if let Some(result) = self.end.take() {
                 return Input::Over(result);
             }
             tokio::select! {
                 result = &mut self.played => self.end = Some(result),
-                Some(word) = self.words.recv() => return Input::Word(word),
+                Some(word) = self.words.recv() => return Input::Message(word),
                 Some(change) = self.changes.next() => return Input::Change(change),
                 Some(Ok(event)) = self.keys.next() => return key(&event),
                 _ = self.frames.tick() => return Input::Frame,

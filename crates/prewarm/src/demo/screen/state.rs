@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 use prewarm_agent::disk::Room;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use prewarm_demo::store::Pulling;
-use prewarm_demo::story::{Counts, Word};
+use prewarm_demo::story::{Counts, Message};
 
 use super::report::Report;
 use super::speed::Speed;
@@ -23,7 +23,7 @@ pub struct State {
     pub nodes: BTreeMap<String, Node>,
     pub events: VecDeque<Event>,
     /// The title of each scene and how it ended, for the summary.
-    pub summary: Vec<(Duration, Word)>,
+    pub summary: Vec<(Duration, Message)>,
     /// Jobs that the current listing has not contained yet.
     unnamed: BTreeSet<JobName>,
 }
@@ -35,7 +35,7 @@ pub type JobName = (String, String);
 #[derive(Default)]
 pub struct Scene {
     pub title: String,
-    pub said: Option<Word>,
+    pub said: Option<Message>,
 }
 
 /// The latest observation of a job.
@@ -62,7 +62,7 @@ pub struct Event {
 }
 
 pub enum What {
-    Said(Word),
+    Said(Message),
     JobOver {
         name: String,
         counts: Counts,
@@ -97,12 +97,12 @@ pub struct Snapshot {
 
 impl State {
     /// Takes in a word of the story.
-    pub fn observe_word(&mut self, word: Word, now: Duration) {
+    pub fn observe_message(&mut self, word: Message, now: Duration) {
         match &word {
-            Word::Title(title) => self.scene = Scene { title: title.clone(), said: None },
-            Word::Said(_) | Word::Ended(_) => self.scene.said = Some(word.clone()),
+            Message::Title(title) => self.scene = Scene { title: title.clone(), said: None },
+            Message::Said(_) | Message::Ended(_) => self.scene.said = Some(word.clone()),
         }
-        if !matches!(word, Word::Said(_)) {
+        if !matches!(word, Message::Said(_)) {
             self.summary.push((now, word.clone()));
         }
         self.note(What::Said(word), now);
@@ -112,7 +112,7 @@ impl State {
     pub fn stay(&mut self, kubeconfig: &str) {
         let said = format!("kubectl --kubeconfig {kubeconfig} apply -f job.yaml");
         let title = "The cluster stays until q or Ctrl-C. Try a job of your own:".to_owned();
-        self.scene = Scene { title, said: Some(Word::Said(said)) };
+        self.scene = Scene { title, said: Some(Message::Said(said)) };
     }
 
     /// Takes in a change from the API.
@@ -163,7 +163,7 @@ impl State {
         for event in self.events.iter_mut().rev() {
             match &mut event.what {
                 What::Failed { failure, others, .. } if *failure == text => return *others += 1,
-                What::Said(Word::Title(_)) => break,
+                What::Said(Message::Title(_)) => break,
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@ use prewarm_agent::disk::Room;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use prewarm_api::reference::ImageRef;
 use prewarm_demo::store::Pulling;
-use prewarm_demo::story::{Counts, Word};
+use prewarm_demo::story::{Counts, Message};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
@@ -68,11 +68,14 @@ fn sight(number: usize, percent: Option<u64>, received: u64) -> Snapshot {
 /// The middle of a story with this many nodes.
 fn moment(nodes: usize) -> View {
     let mut state = State::default();
-    state.observe_word(Word::Title("shop/web:1.0 (24 MiB) on all nodes, 4 at a time".to_owned()), seconds(1));
+    state.observe_message(
+        Message::Title("shop/web:1.0 (24 MiB) on all nodes, 4 at a time".to_owned()),
+        seconds(1),
+    );
     state.observe(job("web", [12, 4, 6, 0], false), seconds(1));
     state.observe(job("cart", [12, 0, 11, 1], false), seconds(1));
     state.observe(job("cart", [12, 0, 11, 1], true), seconds(4));
-    state.observe_word(Word::Said("web: 6 of 12 nodes have it, 4 pulling".to_owned()), seconds(5));
+    state.observe_message(Message::Said("web: 6 of 12 nodes have it, 4 pulling".to_owned()), seconds(5));
     state.observe(failing("node-03"), seconds(6));
     let is_pulling = |number: usize| number % 3 == 1;
     for at in [10, 11] {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use prewarm_demo::story::{Counts, Word};
+use prewarm_demo::story::{Counts, Message};
 use prewarm_plan::cluster::image_pull_job::estimate::Progress;
 
 use super::name;
@@ -146,9 +146,9 @@ fn activity(node: &state::Node) -> Activity {
 
 fn show_event(event: &state::Event) -> Event {
     let (text, mood) = match &event.what {
-        What::Said(word @ Word::Title(_)) => (said(word), Mood::Title),
-        What::Said(word @ Word::Said(_)) => (said(word), Mood::Plain),
-        What::Said(word @ Word::Ended(_)) => (said(word), Mood::Good),
+        What::Said(word @ Message::Title(_)) => (said(word), Mood::Title),
+        What::Said(word @ Message::Said(_)) => (said(word), Mood::Plain),
+        What::Said(word @ Message::Ended(_)) => (said(word), Mood::Good),
         What::JobOver { name, counts } => {
             let mood = if counts.failed > 0 { Mood::Bad } else { Mood::Good };
             (format!("the job {name} is over: {counts}"), mood)
@@ -161,10 +161,10 @@ fn show_event(event: &state::Event) -> Event {
     Event { at: event.at, text, mood }
 }
 
-fn said(word: &Word) -> String {
+fn said(word: &Message) -> String {
     match word {
-        Word::Title(text) | Word::Said(text) => text.clone(),
-        Word::Ended(text) => format!("✓ {text}"),
+        Message::Title(text) | Message::Said(text) => text.clone(),
+        Message::Ended(text) => format!("✓ {text}"),
     }
 }
 
