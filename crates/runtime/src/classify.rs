@@ -1,8 +1,8 @@
-//! Tells failures apart by what runtimes and registries say.
+//! Classifies failures by the texts of runtimes and registries.
 //!
 //! gRPC codes hardly help: nearly everything arrives as `Unknown`, with a chain of texts from the runtime, its HTTP
 //! client and the registry. The table below holds phrases of all three. Its order matters, because a chain often has
-//! several of them and the more telling one comes first.
+//! several of them and the more specific one comes first.
 
 use prewarm_api::kruise::FailureClass;
 use tonic::Code;
@@ -12,7 +12,7 @@ use FailureClass::{
     Unknown, Unreachable,
 };
 
-/// Classes and the phrases that give them away, in lower case.
+/// Classes and the phrases that identify them, in lower case.
 const TABLE: &[(FailureClass, &[&str])] = &[
     (NoSpace, &["no space left on device", "disk quota exceeded", "not enough space", "no space left"]),
     (
@@ -146,10 +146,9 @@ const TABLE: &[(FailureClass, &[&str])] = &[
     (TimedOut, &["deadline exceeded", "timed out", "time out"]),
 ];
 
-/// The class of a failure, by the code and the text that the runtime gave.
+/// The class of a failure, by the code and the text of the runtime.
 ///
-/// Words with a slash are left out of account: they are image names, addresses and paths, and an image may be
-/// called anything.
+/// Words with a slash are ignored: they are image names, addresses and paths, and an image may have any name.
 pub fn classify(code: Code, text: &str) -> FailureClass {
     let spoken = spoken(text);
     if let Some(class) = by_phrase(&spoken) {
@@ -163,8 +162,8 @@ pub fn classify(code: Code, text: &str) -> FailureClass {
     }
 }
 
-/// Whether the text says that a registry has too much to do (429) or fails by itself (5xx). One that cannot be reached
-/// at all is not meant.
+/// Whether the text says that a registry is overloaded (429) or fails by itself (5xx). A registry that cannot be
+/// reached does not count.
 pub fn is_overload(text: &str) -> bool {
     let spoken = spoken(text);
     by_phrase(&spoken) == Some(RateLimited) || is_server_error(&spoken)
@@ -173,7 +172,7 @@ pub fn is_overload(text: &str) -> bool {
 fn by_phrase(spoken: &str) -> Option<FailureClass> {
     let row = TABLE.iter().find(|(_, phrases)| phrases.iter().any(|phrase| spoken.contains(phrase)));
     match row {
-        // A registry that fails while it checks credentials or names has failed, and not refused.
+        // A registry that fails while it checks credentials or names has failed, not refused.
         Some((Unauthorized | NotFound | TimedOut, _)) | None if is_server_error(spoken) => Some(Unreachable),
         Some((class, _)) => Some(*class),
         None if spoken.trim_end_matches(['"', '\'']).ends_with(": eof") => Some(Unreachable),
@@ -181,7 +180,7 @@ fn by_phrase(spoken: &str) -> Option<FailureClass> {
     }
 }
 
-/// Whether it names a status of 500 to 599.
+/// Whether the text has a status from 500 to 599.
 fn is_server_error(spoken: &str) -> bool {
     let Some(start) = spoken.find("status") else { return false };
     let mut words = spoken[start..].split(|c: char| !c.is_ascii_alphanumeric());
@@ -190,12 +189,12 @@ fn is_server_error(spoken: &str) -> bool {
     })
 }
 
-/// The text in lower case, without words that have a slash. What a sentence ends with stays.
+/// The text in lower case, without words that have a slash. The punctuation of a sentence stays.
 fn spoken(text: &str) -> String {
     let mut spoken = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         let is_name = word.contains('/') && !KEPT.iter().any(|kept| word.eq_ignore_ascii_case(kept));
-        // A name at the start of a clause ends with a colon, which divides the clauses still.
+        // A name at the start of a clause ends in a colon, which still separates the clauses.
         let word = if is_name {
             word.rfind(':').filter(|at| at + 1 == word.len()).map_or("", |_| ":")
         } else {

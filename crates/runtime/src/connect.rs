@@ -1,4 +1,4 @@
-//! Finds the node's runtime and makes sure that it is one.
+//! Finds the node's runtime and checks that it is one.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 use crate::scrub;
 use crate::socket::SocketError;
 
-/// Where runtimes put their sockets below a run directory, in the order in which they are tried (kruise D40).
+/// The sockets of runtimes below a run directory, in the order in which they are tried (kruise D40).
 const SOCKETS: [&str; 6] = [
     "containerd.sock",
     "containerd/containerd.sock",
@@ -25,35 +25,35 @@ const SOCKETS: [&str; 6] = [
     "cri-dockerd/cri-dockerd.sock",
 ];
 
-/// How long a runtime may take to answer for its file systems, and for its version (kruise D41).
+/// How long a runtime may take to report its file systems, and its version (kruise D41).
 const FILESYSTEMS_LIMIT: Duration = Duration::from_secs(10);
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
-/// The version of CRI that the runtime is asked about.
+/// The requested version of CRI.
 const CRI_VERSION: &str = "v1";
 
-/// Why there is no runtime to work with.
+/// Why there is no usable runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The socket cannot be used.
     #[error("{0}")]
     Socket(#[from] SocketError),
-    /// Something listens, but it is no runtime, or an old one.
+    /// Something listens, but it is not a runtime, or it is an old one.
     #[error("{endpoint} does not speak CRI v1, the only version that is supported: {text}")]
     NotCri {
-        /// Where it listens.
+        /// The socket or pipe.
         endpoint: String,
-        /// What it said.
+        /// The answer.
         text: String,
     },
-    /// The runtime did not answer in time, or with an error.
+    /// The runtime did not answer in time, or answered with an error.
     #[error("the runtime on {endpoint} did not answer {call}: {text}")]
     NoAnswer {
-        /// Where it listens.
+        /// The socket or pipe.
         endpoint: String,
         /// The call that it did not answer.
         call: &'static str,
-        /// What it said instead.
+        /// The error, or that the time was over.
         text: String,
     },
     /// No candidate below the run directory can be used.
@@ -61,15 +61,15 @@ pub enum ConnectError {
     NoneFound {
         /// The directory that was searched.
         directory: PathBuf,
-        /// Why each candidate cannot be used, in their order.
+        /// Why each candidate cannot be used, in the order in which they were tried.
         tried: Vec<ConnectError>,
     },
     /// The run directory itself cannot be read.
     #[error("the run directory {} cannot be read: {source}", directory.display())]
     NoDirectory {
-        /// The directory that was to be searched.
+        /// The directory that should be searched.
         directory: PathBuf,
-        /// Why it cannot be read.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -80,7 +80,7 @@ pub fn candidates(run_directory: &Path) -> Vec<PathBuf> {
 }
 
 impl Runtime {
-    /// Connects to a runtime and makes sure that it answers as one.
+    /// Connects to a runtime and checks that it answers as one.
     pub async fn connect(endpoint: &Endpoint) -> Result<Self, ConnectError> {
         endpoint.try_out().await?;
         let channel = endpoint.channel();
@@ -92,7 +92,7 @@ impl Runtime {
     }
 
     /// Connects to the first candidate below the directory that answers. The directory itself may be a link, as
-    /// `/var/run` is; what lies below it may not.
+    /// `/var/run` is, but nothing below it may.
     pub async fn detect(run_directory: &Path) -> Result<Self, ConnectError> {
         let directory = std::fs::canonicalize(run_directory)
             .map_err(|source| ConnectError::NoDirectory { directory: run_directory.to_owned(), source })?;
@@ -134,7 +134,7 @@ fn checked<T>(
     }
 }
 
-/// One sentence part per candidate.
+/// The errors of all candidates in one sentence.
 fn list(tried: &[ConnectError]) -> String {
     let mut text = String::new();
     for (place, error) in tried.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Where a runtime listens, and the channel to it.
+//! The address of a runtime, and the channel to it.
 
 use std::fmt;
 use std::io;
@@ -11,10 +11,10 @@ use tonic::transport::{self, Channel};
 
 use crate::socket::{self, SocketError};
 
-/// The longest list of headers that is read. A failure's text travels in one.
+/// The longest list of headers that is read. The text of a failure is in a header.
 const MAX_HEADERS: u32 = 64 * 1024;
 
-/// Where a runtime listens: a unix socket, or for tests an in-memory pipe.
+/// The address of a runtime: a unix socket, or for tests an in-memory pipe.
 #[derive(Clone)]
 pub struct Endpoint(Place);
 
@@ -32,12 +32,12 @@ impl Endpoint {
         Self(Place::Unix(path.into()))
     }
 
-    /// A pipe in memory: each call of the connector gives one end of a fresh connection.
+    /// A pipe in memory: each call of the connector returns one end of a fresh connection.
     pub fn pipe(connector: impl Fn() -> io::Result<DuplexStream> + Send + Sync + 'static) -> Self {
         Self(Place::Pipe(Arc::new(connector)))
     }
 
-    /// Connects once, to say what is wrong before anything is sent.
+    /// Connects once, to find out what is wrong before anything is sent.
     pub(crate) async fn try_out(&self) -> Result<(), SocketError> {
         match &self.0 {
             Place::Unix(path) => socket::connect(path).await.map(drop),
@@ -45,8 +45,8 @@ impl Endpoint {
         }
     }
 
-    /// A channel that connects with the first call, and again with the first call after a connection was lost.
-    /// It has no timers, so that an idle process sleeps.
+    /// A channel that connects with the first call, and reconnects with the first call after a connection was lost. It
+    /// has no timers, so that an idle process sleeps.
     pub(crate) fn channel(&self) -> Channel {
         let endpoint = self.clone();
         transport::Endpoint::from_static("http://localhost")

@@ -1,4 +1,4 @@
-//! What a call to the runtime ended with, when it did not end well.
+//! The error of a call to the runtime.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use tonic::{Code, Status};
 use crate::classify::{classify, is_overload};
 use crate::scrub;
 
-/// A failed call. Its text is the runtime's own, without anything that looks like a credential, and short.
+/// A failed call. Its text is the runtime's own, shortened and without anything that looks like a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
     ending: Ending,
@@ -22,11 +22,11 @@ pub struct CallError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// There was no runtime to answer.
+    /// No runtime answered.
     Away,
-    /// The runtime gave up a call that nobody here gave up.
+    /// The runtime cancelled a call that nobody here cancelled.
     Interrupted,
-    /// The runtime says no.
+    /// The runtime answered with an error.
     Answered,
 }
 
@@ -35,7 +35,7 @@ impl CallError {
         Self::of_pull(status, &[])
     }
 
-    /// A failed pull. The runtime may repeat the credentials that it was given.
+    /// The error of a pull. Its text may repeat the credentials that the runtime was given.
     pub(crate) fn of_pull(status: &Status, given: &[Credential]) -> Self {
         Self {
             ending: ending(status),
@@ -45,7 +45,7 @@ impl CallError {
         }
     }
 
-    /// A call other than a pull that took too long: whoever answers nothing is as good as not there.
+    /// A call other than a pull took too long. A runtime that does not answer counts as away.
     pub(crate) fn no_answer(call: &str, limit: Duration) -> Self {
         Self::away(format!("the container runtime did not answer {call} within {} s", limit.as_secs()))
     }
@@ -54,7 +54,7 @@ impl CallError {
         Self { ending: Ending::Away, class: FailureClass::Unknown, is_overload: false, text }
     }
 
-    /// An answer that has not what it should have.
+    /// An answer that lacks something.
     pub(crate) fn odd_answer(text: &str) -> Self {
         Self {
             ending: Ending::Answered,
@@ -64,23 +64,23 @@ impl CallError {
         }
     }
 
-    /// Whether there is no runtime at the moment. This says nothing about the image: wait and ask again.
+    /// Whether the runtime is away at the moment. This says nothing about the image: wait and ask again.
     pub fn is_runtime_away(&self) -> bool {
         self.ending == Ending::Away
     }
 
-    /// Whether the call was ended by somebody else, as CRI-O does to all who wait for one pull when the first of them
-    /// goes away. It may be repeated at once.
+    /// Whether somebody else ended the call, as CRI-O does to all callers that share a pull when the first of them
+    /// leaves. It may be repeated at once.
     pub fn is_interrupted(&self) -> bool {
         self.ending == Ending::Interrupted
     }
 
-    /// Whether the registry asked for fewer requests or failed by itself, so that others should slow down too.
+    /// Whether the registry asked for fewer requests or failed by itself, so that other pulls should slow down too.
     pub fn is_registry_overloaded(&self) -> bool {
         self.is_overload
     }
 
-    /// What kind of failure it is.
+    /// The class of the failure.
     pub fn class(&self) -> FailureClass {
         self.class
     }
@@ -100,7 +100,7 @@ fn ending(status: &Status) -> Ending {
     match status.code() {
         Code::Cancelled | Code::DeadlineExceeded if !is_local || is_reset(status) => Ending::Interrupted,
         _ if is_local || status.message().starts_with(CUT_OFF) => Ending::Away,
-        // A registry's own 503 is an answer, whatever code a runtime gives it.
+        // A registry's own 503 is an answer, whatever code the runtime gives it.
         Code::Unavailable if !is_overload(status.message()) => Ending::Away,
         _ => Ending::Answered,
     }
@@ -111,5 +111,5 @@ fn is_reset(status: &Status) -> bool {
     scrub::whole(status).contains("stream error received")
 }
 
-/// How this side words a stream that ended without a status: the runtime went away in the middle.
+/// The message on this side for a stream that ended without a status: the runtime went away in the middle.
 const CUT_OFF: &str = "protocol error: missing grpc-status trailer";

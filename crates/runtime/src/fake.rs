@@ -31,7 +31,7 @@ use crate::serve::Wire;
 use behind::Behind;
 use world::{Shared, World};
 
-/// The fake. Clones are the same runtime. It has to be made where tokio runs.
+/// The fake. Clones share the same runtime. It has to be created inside a tokio runtime.
 #[derive(Clone)]
 pub struct Fake {
     shared: Arc<Shared>,
@@ -61,27 +61,26 @@ impl Fake {
         Self { shared, wire }
     }
 
-    /// Where it listens: a pipe in memory.
+    /// Its address: a pipe in memory.
     pub fn endpoint(&self) -> Endpoint {
         self.wire.endpoint()
     }
 
-    /// Lets it listen on a unix socket too.
+    /// Makes it listen on a unix socket too.
     pub fn listen(&self, socket: &Path) -> std::io::Result<Endpoint> {
         self.wire.listen(socket)
     }
 
-    /// Puts an image into the registry behind the runtime, or changes how one behaves. All others are not found.
+    /// Adds an image to the registry behind the runtime, or changes how one behaves. All other images are not found.
     ///
-    /// # Panics
-    /// If the text is no reference by tag.
+    /// # Panics If the text is not a reference by tag.
     pub fn image(&self, reference: &str) -> Script {
         let reference = parse(reference);
         assert!(!reference.is_digest(), "an image is put there by tag; its digest follows");
         Script::new(Arc::clone(&self.shared), reference)
     }
 
-    /// Every pull that was asked for, in order.
+    /// Every requested pull, in order.
     pub fn calls(&self) -> Vec<Call> {
         self.shared.world().calls.clone()
     }
@@ -92,7 +91,7 @@ impl Fake {
         self.calls().into_iter().filter(|call| call.reference == full).collect()
     }
 
-    /// The most pulls that were under way at one moment.
+    /// The most pulls that were under way at the same time.
     pub fn most_at_once(&self) -> usize {
         self.shared.world().most_at_once
     }
@@ -111,7 +110,7 @@ impl Fake {
         self.shared.until(runs).await;
     }
 
-    /// Waits until this many pulls have ended, one way or another.
+    /// Waits until this many pulls have ended, in whatever way.
     pub async fn ended(&self, count: usize) {
         let has_ended = |call: &&Call| call.outcome != Outcome::Running;
         self.shared.until(|world| world.calls.iter().filter(has_ended).count() >= count).await;
@@ -122,7 +121,7 @@ impl Fake {
         self.shared.world().stored.find(&parse(reference).full()).is_some()
     }
 
-    /// Removes an image as the kubelet's collection does, and tells who listens. Returns whether it was there.
+    /// Removes an image as the kubelet's image collection does, and notifies listeners. Returns whether it was there.
     pub fn remove(&self, reference: &str) -> bool {
         let removed = self.shared.world().stored.remove(&parse(reference).full());
         for name in &removed {
@@ -131,7 +130,7 @@ impl Fake {
         !removed.is_empty()
     }
 
-    /// Ends it as SIGKILL does: connections break, pulls are lost, images stay.
+    /// Ends it as SIGKILL does: connections break and pulls are lost, but images stay.
     pub fn stop(&self) {
         self.wire.stop();
     }
@@ -141,17 +140,17 @@ impl Fake {
         self.wire.start();
     }
 
-    /// Lets it stand still: connections stay, and nothing is answered.
+    /// Freezes it: connections stay open, and nothing is answered.
     pub fn freeze(&self) {
         self.shared.set_frozen(true);
     }
 
-    /// Lets it go on after [`freeze`](Self::freeze).
+    /// Resumes after [`freeze`](Self::freeze).
     pub fn thaw(&self) {
         self.shared.set_frozen(false);
     }
 
-    /// Says where images are kept.
+    /// Sets the directory of the images.
     pub fn keeps_images_in(&self, directory: &Path) {
         directory.clone_into(&mut self.shared.world().filesystem);
     }

@@ -1,4 +1,4 @@
-//! An image that the runtime has, and whether it is the one that somebody means.
+//! An image that the runtime has, and which references mean it.
 
 use prewarm_api::reference::ImageRef;
 
@@ -7,26 +7,26 @@ use crate::proto::cri;
 /// One image on the node, under all its names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// The runtime's own id: of the config, with or without `sha256:`.
+    /// The runtime's own id: the digest of the config, with or without `sha256:`.
     pub id: String,
     /// Names with tags, in the form of the runtime.
     pub tags: Vec<String>,
     /// Names with digests, in the form of the runtime.
     pub digests: Vec<String>,
-    /// Its size: packed on containerd, unpacked on CRI-O.
+    /// The size in bytes: packed on containerd, unpacked on CRI-O.
     pub size: u64,
-    /// Whether the runtime keeps it from being collected.
+    /// Whether the runtime protects it from being collected.
     pub pinned: bool,
 }
 
 impl Image {
     /// Whether one of its names is this reference, in its long or its short form. The name counts, not only the
-    /// content: the same digest under another repository is another image.
+    /// content: the same digest in another repository is another image.
     pub fn is(&self, reference: &ImageRef) -> bool {
         self.names().any(|name| name == *reference)
     }
 
-    /// All its names, by tag and by digest. One that cannot be read is none.
+    /// All its names, by tag and by digest. Names that cannot be parsed are skipped.
     pub fn names(&self) -> impl Iterator<Item = ImageRef> {
         self.tags.iter().chain(&self.digests).filter_map(|name| ImageRef::parse(name).ok())
     }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_one_can_read_match_nothing() {
+    fn names_that_cannot_be_parsed_match_nothing() {
         let odd = image(&["<none>:<none>", ""], &["10.77.0.1@sha256:00"]);
         assert!(!is(&odd, "none:none"));
     }

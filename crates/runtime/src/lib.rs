@@ -1,10 +1,11 @@
 //! The client of container runtimes: CRI v1, and what containerd offers besides.
 //!
-//! [`Runtime`] asks, pulls and watches; every answer is a plain value and every failure a [`CallError`] that says
-//! what the caller has to know: is the runtime away, was the call interrupted, what class of failure is it. What to
-//! do about it, and when to try again, is for the caller.
+//! [`Runtime`] asks, pulls and watches; every answer is a plain value and every failure a [`CallError`] with what the
+//! caller has to know: whether the runtime is away, whether the call was interrupted, and the class of the failure. The
+//! caller decides what to do about it and when to try again.
 //!
-//! The runtime may restart at any time. A `Runtime` outlives that: calls fail while it is away and work again after.
+//! The runtime may restart at any time. A `Runtime` outlives that: calls fail while it is away and work again
+//! afterwards.
 
 #![warn(missing_docs)]
 

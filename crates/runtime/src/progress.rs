@@ -1,8 +1,8 @@
-//! How far a pull is, on containerd.
+//! The progress of a pull on containerd.
 //!
 //! containerd shows the downloads under way (ingests) by the digests of their layers, and nothing about layers that it
 //! has or has not begun. So the sum comes from the manifest, which is the first thing that a pull fetches. No name
-//! leads there before the pull ends, but containerd notes on each piece of content where it came from: the manifest is
+//! leads there before the pull ends, but containerd records on each piece of content where it came from: the manifest is
 //! the content from this repository that was touched after the pull began and that refers to a config.
 //!
 //! ```text
@@ -37,23 +37,23 @@ use manifest::{Layers, MAX_MANIFEST};
 pub(crate) const NAMESPACE: &str = "k8s.io";
 pub(crate) const NAMESPACE_HEADER: &str = "containerd-namespace";
 
-/// How long one sample may take. The next one is soon enough.
+/// How long one sample may take. The next one comes soon enough.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(5);
 
-/// How far a pull is.
+/// The progress of a pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes that are on the node.
+    /// How many bytes are on the node.
     pub done: u64,
-    /// Bytes that the image's config and layers have, packed.
+    /// How many bytes the image's config and layers have, packed.
     pub total: u64,
     /// Whether everything has arrived and only has to be unpacked.
     pub is_unpacking: bool,
 }
 
 impl Runtime {
-    /// How far this runtime's own pull of the image is. `None` if it is not pulling it, if its manifest has not arrived
-    /// or cannot be understood, and on runtimes other than containerd.
+    /// The progress of this runtime's own pull of the image. `None` if it is not pulling it, if its manifest has not
+    /// arrived or cannot be understood, and on runtimes other than containerd.
     pub async fn progress(&self, reference: &ImageRef) -> Result<Option<Progress>, CallError> {
         if self.kind() != Kind::Containerd || !self.pulls.is_under_way(reference) {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Runtime {
     async fn sample(&self, reference: &ImageRef) -> Result<Option<Progress>, Status> {
         let Some(layers) = self.layers(reference).await? else { return Ok(None) };
         let mut client = self.content_client();
-        // In this order: a layer that arrives between the two answers is in both. The other way round it would be in
+        // In this order, a layer that arrives between the two answers is in both. In the other order it would be in
         // neither, and the pull would seem to step back.
         let ingests = client.list_statuses(named(ListStatusesRequest::default())).await?.into_inner();
         let arrived = list(&mut client, layers.unseen_filters()).await?;
@@ -77,7 +77,7 @@ impl Runtime {
         Ok(Some(progress))
     }
 
-    /// The layers of the image, from memory or from the manifest.
+    /// The layers of the image, from an earlier sample or from the manifest.
     async fn layers(&self, reference: &ImageRef) -> Result<Option<Layers>, Status> {
         if let Some(layers) = self.pulls.layers(reference) {
             return Ok(Some(layers));
@@ -104,7 +104,7 @@ pub(crate) fn named<T>(message: T) -> Request<T> {
     request
 }
 
-/// All content that matches one of the filters. No filter would mean all content, so it means none here.
+/// All content that matches one of the filters. To containerd no filter means all content, but here it means none.
 async fn list(client: &mut ContentClient<Channel>, filters: Vec<String>) -> Result<Vec<Info>, Status> {
     if filters.is_empty() {
         return Ok(Vec::new());
@@ -123,7 +123,7 @@ async fn read(client: &mut ContentClient<Channel>, digest: &str) -> Result<Vec<u
     let mut bytes = Vec::new();
     while let Some(part) = parts.try_next().await? {
         bytes.extend(part.data);
-        // The size that was listed may be wrong too.
+        // The listed size may be wrong too.
         if bytes.len() as u64 > MAX_MANIFEST {
             return Ok(Vec::new());
         }

@@ -10,26 +10,26 @@ use crate::error::CallError;
 use crate::proto::cri::{AuthConfig, ImageSpec, PodSandboxConfig, PodSandboxMetadata, PullImageRequest};
 use crate::runtime::Runtime;
 
-/// The pod that pulls are said to be for. CRI-O lets two callers share one download only if they name the same
-/// namespace, so it is the same for all pulls.
+/// The pod that pulls claim to be for. CRI-O lets two callers share one download only if they name the same namespace,
+/// so it is the same for all pulls.
 const SANDBOX_NAMESPACE: &str = "prewarm";
 const SANDBOX_NAME: &str = "prewarm";
 
 /// What to pull, and how.
 #[derive(Clone, Debug)]
 pub struct PullRequest {
-    /// The image.
+    /// The image to pull.
     pub reference: ImageRef,
-    /// What the registry is shown; nothing means an anonymous pull.
+    /// The credential for the registry. Without one the pull is anonymous.
     pub credential: Option<Credential>,
-    /// Labels of the sandbox that the pull is said to be for.
+    /// The labels of the sandbox that the pull claims to be for.
     pub labels: BTreeMap<String, String>,
-    /// Annotations of that sandbox. The one that says who pulls is added.
+    /// The annotations of that sandbox. The one that says who pulls is added.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Runtime {
-    /// Pulls an image and unpacks it. Dropping the future cancels the pull, and with it what was downloaded so far.
+    /// Pulls an image and unpacks it. Dropping the future cancels the pull and discards what was downloaded so far.
     pub async fn pull(&self, request: &PullRequest) -> Result<(), CallError> {
         let _under_way = self.pulls.begin(&request.reference);
         let pulled = self.images_client().pull_image(message(request)).await;
@@ -56,8 +56,8 @@ fn message(request: &PullRequest) -> PullImageRequest {
     }
 }
 
-/// The server's address goes along, because the runtime then withholds the credential from any other host, a mirror
-/// for example.
+/// The server's address is included, because the runtime then withholds the credential from any other host, such as a
+/// mirror.
 fn auth(credential: &Credential) -> AuthConfig {
     AuthConfig {
         username: credential.username.clone(),
@@ -68,8 +68,8 @@ fn auth(credential: &Credential) -> AuthConfig {
     }
 }
 
-/// The host as an address. containerd compares the address' host with the one that it asks; of a bare name it reads no
-/// host, and with a port it fails. The public registry answers under another name than its images have.
+/// The host as an address. containerd compares the host in the address with the one that it asks; in a bare name it
+/// finds no host, and with a port it fails. The public registry has another name than its images.
 fn server_url(host: &str) -> String {
     match host {
         "" => String::new(),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_bound_to_the_address_that_the_runtime_asks() {
+    fn a_credential_is_bound_to_the_address_that_the_runtime_contacts() {
         for (host, address) in [
             ("reg.example", "https://reg.example"),
             ("reg.example:5000", "https://reg.example:5000"),

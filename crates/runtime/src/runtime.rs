@@ -1,4 +1,4 @@
-//! The calls. Each is one request to the runtime, within a limit; only a pull may take as long as it likes.
+//! The calls. Each is one request to the runtime, with a time limit; only a pull may take as long as it likes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::proto::cri::{
     ImageFsInfoRequest, ImageSpec, ImageStatusRequest, ListImagesRequest, VersionResponse,
 };
 
-/// The longest answer that is read: a listing of tens of thousands of images.
+/// The longest answer that is read, in bytes: a listing of tens of thousands of images.
 pub(crate) const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
-/// How long a call may take that only looks something up.
+/// How long a call that only looks something up may take.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The node's container runtime. Clones share one connection.
@@ -32,14 +32,14 @@ pub struct Runtime {
     version: Arc<str>,
 }
 
-/// Which program the runtime is. It decides what is offered besides CRI.
+/// Which program the runtime is, which determines what it offers besides CRI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// With progress and events.
+    /// CRI, progress and events.
     Containerd,
-    /// CRI alone.
+    /// CRI only.
     CriO,
-    /// Any other, CRI alone.
+    /// Any other program, with CRI only.
     Other,
 }
 
@@ -53,12 +53,12 @@ impl Runtime {
         Self { channel, pulls: Arc::default(), kind, version: version.runtime_version.as_str().into() }
     }
 
-    /// Which program it is.
+    /// The program.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The program's version, as it says it.
+    /// The program's version, as it reports it.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -83,13 +83,13 @@ impl Runtime {
         Ok(listed.images.into_iter().map(Image::from).collect())
     }
 
-    /// Where the runtime keeps its images. How much room there is has to be asked of the file system itself: what
-    /// runtimes say about it lags, or leaves out the layers.
+    /// The directory in which the runtime keeps its images. The free space has to be read from the file system itself:
+    /// what runtimes report lags behind, or leaves out the layers.
     pub async fn image_filesystem(&self) -> Result<PathBuf, CallError> {
         let mut client = self.images_client();
-        let told = within("ImageFsInfo", client.image_fs_info(ImageFsInfoRequest {})).await?;
-        let told = told.map_err(|status| CallError::from_status(&status))?;
-        let mut places = told.image_filesystems.into_iter().filter_map(|usage| usage.fs_id);
+        let answer = within("ImageFsInfo", client.image_fs_info(ImageFsInfoRequest {})).await?;
+        let answer = answer.map_err(|status| CallError::from_status(&status))?;
+        let mut places = answer.image_filesystems.into_iter().filter_map(|usage| usage.fs_id);
         let place = places.find(|place| !place.mountpoint.is_empty());
         let place = place.ok_or_else(|| {
             CallError::odd_answer("the container runtime names no image filesystem; see its log")
@@ -102,7 +102,7 @@ impl Runtime {
     }
 }
 
-/// Waits for an answer up to the limit. Whoever answers nothing within it counts as away.
+/// Waits for an answer up to the limit. A runtime that does not answer within it counts as away.
 pub(crate) async fn within<T>(
     call: &str,
     answer: impl Future<Output = Result<Response<T>, Status>>,

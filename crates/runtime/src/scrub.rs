@@ -1,7 +1,7 @@
-//! Makes a runtime's text fit for a message: no credentials, one line, not too long.
+//! Prepares a runtime's text for a message: no credentials, one line, not too long.
 //!
-//! Runtimes repeat what registries and proxies said, headers and signed addresses included, and some repeat what they
-//! were given. Credentials are taken out before the text is cut: half a password is not recognised any more.
+//! Runtimes repeat what registries and proxies answered, including headers and signed addresses, and some repeat what
+//! they were given. Credentials are removed before the text is cut: half a password would not be recognised.
 
 use std::error::Error as _;
 
@@ -18,7 +18,7 @@ pub fn text(text: &str, credentials: &[Credential]) -> String {
     cut(&plain(&scrub(text, credentials)), MAX_TEXT)
 }
 
-/// The text of a status. One that this side made has its cause in its sources.
+/// The text of a status. If this side made it, the cause is in its sources.
 pub fn status(status: &Status, credentials: &[Credential]) -> String {
     text(&whole(status), credentials)
 }
@@ -35,26 +35,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_taken_out_by_value_and_by_shape() {
+    fn credentials_are_removed_by_value_and_by_shape() {
         let credential = Credential {
             username: "robot".into(),
             password: SecretText::new("hunter2-correct-horse".into()),
             ..Credential::default()
         };
-        let told = "auth hunter2-correct-horse: Get \"https://ann:battery-staple@reg.example/v2/\": EOF";
-        let kept = text(told, &[credential]);
+        let answer = "auth hunter2-correct-horse: Get \"https://ann:battery-staple@reg.example/v2/\": EOF";
+        let kept = text(answer, &[credential]);
         assert!(!kept.contains("hunter2") && !kept.contains("battery"), "{kept}");
         assert!(kept.contains("reg.example/v2/") && kept.ends_with("EOF"), "{kept}");
     }
 
     #[test]
     fn an_ordinary_text_stays_as_it_is() {
-        for told in [
+        for answer in [
             "failed to pull and unpack image \"reg.example:5000/a/b:v1\": not found",
             "failed to authorize: failed to fetch anonymous token: unexpected status: 403 Forbidden",
             "unauthorized: authentication required",
         ] {
-            assert_eq!(text(told, &[]), told);
+            assert_eq!(text(answer, &[]), answer);
         }
     }
 

@@ -1,7 +1,7 @@
-//! The serving half: the calls of CRI and of containerd, answered over a pipe in memory by whoever stands behind them.
+//! The serving half: the calls of CRI and of containerd, answered over a pipe in memory by a backend.
 //!
-//! A [`Backend`] deals in plain values. What they look like on the wire, and in which words containerd refuses, is
-//! settled here, so that a fake and a real store answer alike.
+//! A [`Backend`] deals in plain values. How they look on the wire, and in which words containerd refuses, is decided
+//! here, so that a fake and a real store answer alike.
 
 mod backend;
 mod containerd;

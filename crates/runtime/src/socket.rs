@@ -1,8 +1,8 @@
 //! Opens a runtime's socket without following links.
 //!
-//! Who can talk to a runtime is root on the node. A link that somebody put in the socket's place would lead that
-//! power elsewhere (CVE-2026-7374), so no part of the path may be one. The kernel checks this while it opens the path,
-//! and the connection goes to what was opened: there is no moment between checking and connecting.
+//! Whoever can talk to a runtime is root on the node. A link in the socket's place would lead that power elsewhere
+//! (CVE-2026-7374), so no part of the path may be one. The kernel checks this while it opens the path, and the
+//! connection goes to what was opened: there is no moment between checking and connecting.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -12,19 +12,19 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use tokio::net::UnixStream;
 
-/// Why there is no connection to a socket.
+/// Why a socket cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("there is no {}", _0.display())]
     Absent(PathBuf),
     /// A part of the path is a symbolic link.
     #[error("{} leads over a symbolic link, which is not followed on the way to a runtime: give the socket's real path", _0.display())]
     Link(PathBuf),
-    /// Something else is there.
+    /// Something else than a socket is there.
     #[error("{} is not a socket: give the path of the runtime's socket", _0.display())]
     NotSocket(PathBuf),
-    /// This process may not use it.
+    /// This process may not open it.
     #[error("{} cannot be opened: {}: run with its user or group", _0.display(), _1)]
     Denied(PathBuf, #[source] io::Error),
     /// It is left over from a program that has ended.
@@ -32,7 +32,6 @@ pub enum SocketError {
     Silent(PathBuf, #[source] io::Error),
 }
 
-/// Connects to a socket.
 pub async fn connect(path: &Path) -> Result<UnixStream, SocketError> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
@@ -41,7 +40,7 @@ pub async fn connect(path: &Path) -> Result<UnixStream, SocketError> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
         return Err(SocketError::NotSocket(path.to_owned()));
     }
-    // The kernel's own name for what was opened. It is also short, and socket addresses are limited to 108 bytes.
+    // The kernel's own name for what was opened. It is also short, while socket addresses are limited to 108 bytes.
     let name = format!("/proc/self/fd/{}", opened.as_raw_fd());
     let connected = UnixStream::connect(name).await;
     connected.map_err(|source| match source.kind() {

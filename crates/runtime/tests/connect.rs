@@ -1,4 +1,4 @@
-//! Finding a runtime and making sure that it is one.
+//! Finding a runtime and checking that it is one.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -51,9 +51,9 @@ async fn every_candidate_is_found() {
 }
 
 #[tokio::test]
-async fn the_first_candidate_that_answers_is_taken() {
+async fn the_first_candidate_that_answers_is_chosen() {
     let directory = run_directory();
-    // The first one is left over from a program that has ended.
+    // The first socket is left over from a program that has ended.
     drop(UnixListener::bind(directory.path().join("containerd.sock")).unwrap());
     Fake::crio().listen(&directory.path().join("crio/crio.sock")).unwrap();
     Fake::new().listen(&directory.path().join("cri-dockerd.sock")).unwrap();
@@ -61,7 +61,7 @@ async fn the_first_candidate_that_answers_is_taken() {
 }
 
 #[tokio::test]
-async fn without_a_runtime_each_candidate_says_why() {
+async fn without_a_runtime_the_error_of_each_candidate_is_reported() {
     let directory = run_directory();
     std::fs::write(directory.path().join("crio.sock"), "").unwrap();
     drop(UnixListener::bind(directory.path().join("containerd.sock")).unwrap());
@@ -123,7 +123,7 @@ async fn a_link_put_in_the_place_of_the_socket_later_is_not_followed_either() {
 }
 
 #[tokio::test]
-async fn a_path_longer_than_a_socket_address_is_no_problem() {
+async fn a_path_may_be_longer_than_a_socket_address() {
     let directory = tempdir().unwrap();
     let deep = directory.path().join("a".repeat(120));
     std::fs::create_dir(&deep).unwrap();
@@ -149,7 +149,7 @@ async fn something_that_is_no_runtime_is_refused() {
 }
 
 #[tokio::test]
-async fn a_socket_on_which_nobody_speaks_is_refused() {
+async fn a_silent_socket_is_refused() {
     let directory = run_directory();
     let socket = directory.path().join("containerd.sock");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -163,7 +163,7 @@ async fn a_socket_on_which_nobody_speaks_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runtime_that_stands_still_is_given_ten_seconds() {
+async fn a_frozen_runtime_gets_ten_seconds() {
     let fake = Fake::new();
     fake.freeze();
     let start = Instant::now();

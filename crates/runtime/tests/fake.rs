@@ -1,4 +1,4 @@
-//! The contract on the fake, as containerd and as CRI-O, on a clock that stands still unless everybody waits.
+//! The contract suite on the fake, as containerd and as CRI-O, on a clock that advances only while every task waits.
 
 #[path = "contract/mod.rs"]
 mod contract;
@@ -22,7 +22,7 @@ const REFUSALS: usize = 100;
 struct FakeWorld {
     fake: Fake,
     scripts: Mutex<Vec<Script>>,
-    /// Lives as long as the runtime that says it keeps its images there.
+    /// Lives as long as the runtime, which reports it as the directory of its images.
     _directory: tempfile::TempDir,
 }
 

@@ -1,4 +1,4 @@
-//! What tests of others may expect of the fake, beyond the contract.
+//! What other tests may expect of the fake, beyond the contract suite.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn connect(fake: &Fake) -> Runtime {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_takes_as_long_as_it_is_told_to() {
+async fn a_pull_takes_the_time_that_was_set() {
     let fake = Fake::new();
     let _image =
         fake.image("reg.example/a:1").takes(Duration::from_secs(90)).unpacks_for(Duration::from_secs(5));
@@ -52,14 +52,14 @@ async fn a_pull_takes_as_long_as_it_is_told_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_pull_is_written_down_with_what_it_brought() {
+async fn every_pull_is_recorded_with_its_request() {
     let fake = Fake::new();
     fake.image("reg.example/a:1");
     let runtime = connect(&fake).await;
     let mut asked = as_robot("reg.example/a:1", "open sesame");
     asked.labels.insert("app".into(), "shop".into());
     asked.annotations.insert("why".into(), "test".into());
-    // Nobody can pretend to be somebody else.
+    // No caller can pretend to be another one.
     asked.annotations.insert(PULLING_BY_ANNOTATION.into(), "another".into());
     runtime.pull(&asked).await.unwrap();
     let calls = fake.calls();
@@ -105,7 +105,7 @@ async fn a_locked_image_is_given_to_the_right_account_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_pull_is_written_down_at_its_moment() {
+async fn a_cancelled_pull_is_recorded_with_its_time() {
     let fake = Fake::new();
     fake.image("reg.example/a:1").hangs();
     let runtime = connect(&fake).await;
@@ -195,7 +195,7 @@ async fn a_stopped_runtime_loses_its_pulls_and_keeps_its_images() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tag_that_moved_is_pulled_anew_and_leaves_the_old_image_without_it() {
+async fn a_tag_that_moved_is_pulled_again_and_the_old_image_loses_it() {
     let fake = Fake::new();
     let image = fake.image("reg.example/a:1").present();
     let (old, tagged) = (image.by_digest(), reference("reg.example/a:1"));

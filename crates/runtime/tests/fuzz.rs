@@ -1,10 +1,10 @@
-//! The body of the fuzz target on what is worth starting from, and on what it found.
+//! The body of the fuzz target, on its seed inputs and on what it found.
 
 #[path = "../../../fuzz/bodies/failure.rs"]
 mod failure;
 
 #[test]
-fn texts_worth_starting_from_keep_the_promises() {
+fn the_seed_inputs_keep_the_promises() {
     for text in [
         "",
         "eof",

@@ -1,4 +1,4 @@
-//! The contract on a real containerd.
+//! The contract suite on a real containerd.
 
 #[path = "contract/mod.rs"]
 mod contract;

@@ -1,4 +1,4 @@
-//! The contract on a real CRI-O.
+//! The contract suite on a real CRI-O.
 
 #[path = "contract/mod.rs"]
 mod contract;

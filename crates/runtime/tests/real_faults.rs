@@ -1,4 +1,4 @@
-//! What real runtimes say when registries fail, and the class that it is given. Each runtime has words of its own.
+//! What real runtimes say when registries fail, and how it is classified. Each runtime has its own words.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ real_tests! {
     the_right_account_pulls_and_the_wrong_one_is_unauthorized,
 }
 
-/// Pulls on every node while requests meet this fault, and expects the class.
+/// Pulls on every node while requests meet this fault, and checks the class.
 async fn expect(bed: &Faulty, on: On, fault: Fault, class: FailureClass) -> anyhow::Result<Vec<CallError>> {
     let mut errors = Vec::new();
     for node in &bed.nodes {
@@ -101,10 +101,10 @@ async fn a_busy_registry_is_known_by_its_429() -> anyhow::Result<()> {
 async fn broken_content_is_corrupt() -> anyhow::Result<()> {
     let bed = Faulty::start().await?;
     let layer = bed.image.blobs.last().context("an image has a layer")?.digest.clone();
-    // With a part of the layer in each answer, containerd would go on from there until it has all of it.
+    // With a part of the layer in each answer, containerd would resume until it has all of it.
     let errors = expect(&bed, On::Path(layer.clone()), Fault::Truncate(0), FailureClass::Corrupt).await?;
     ensure!(errors.iter().all(|error| error.to_string().ends_with("EOF")), "{errors:?}");
-    // Last, because containerd may keep some of the wrong bytes, and fails once more for them.
+    // Last, because containerd may keep some of the wrong bytes and fail once more because of them.
     let errors = expect(&bed, On::Path(layer), Fault::WrongBytes, FailureClass::Corrupt).await?;
     ensure!(errors.iter().all(|error| error.to_string().contains("expected sha256:")), "{errors:?}");
     Ok(())

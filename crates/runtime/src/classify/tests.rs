@@ -1,8 +1,8 @@
-//! Texts as the programs say them, each with its class.
+//! Texts of the real programs, each with its class.
 
 use super::*;
 
-/// What containerd 2.2.0, CRI-O 1.34.0, and their HTTP clients say.
+/// Texts of containerd 2.2.0, CRI-O 1.34.0, and their HTTP clients.
 const TEXTS: &[(Code, &str, FailureClass)] = &[
     // No such image.
     (
@@ -110,7 +110,7 @@ const TEXTS: &[(Code, &str, FailureClass)] = &[
         "failed to authorize: failed to fetch oauth token: unexpected status from GET request to https://auth.example/token: 504 Gateway Timeout",
         Unreachable,
     ),
-    // The registry is not there.
+    // The registry cannot be reached.
     (
         Code::Unknown,
         "RegistryUnavailable: pinging container registry 10.77.0.1:5999: Get \"http://10.77.0.1:5999/v2/\": dial tcp 10.77.0.1:5999: connect: connection refused",
@@ -158,7 +158,7 @@ const TEXTS: &[(Code, &str, FailureClass)] = &[
         NoSpace,
     ),
     (Code::Unknown, "write /var/lib/x: disk quota exceeded", NoSpace),
-    // What arrived is wrong.
+    // The content is wrong.
     (Code::Unknown, "failed to copy: failed to read expected number of bytes: unexpected EOF", Corrupt),
     (Code::Unknown, "writing blob: happened during read: unexpected EOF", Corrupt),
     (
@@ -199,11 +199,11 @@ const TEXTS: &[(Code, &str, FailureClass)] = &[
         "failed to parse image reference \"UPPER\": invalid reference format: repository name must be lowercase",
         InvalidReference,
     ),
-    // Time.
+    // Timeouts.
     (Code::DeadlineExceeded, "context deadline exceeded", TimedOut),
     (Code::DeadlineExceeded, "stream terminated by RST_STREAM with error code: CANCEL", TimedOut),
     (Code::Unknown, "context deadline exceeded", TimedOut),
-    // As they came from the real programs on real faults.
+    // Texts of the real programs with real faults.
     (
         Code::NotFound,
         "get image config descriptor: no match for platform in manifest sha256:0da77ed1: not found",
@@ -239,7 +239,7 @@ const TEXTS: &[(Code, &str, FailureClass)] = &[
         "unable to try pulling possible OCI artifact: build image source: reading manifest v1 in 10.77.0.1:34713/shop/web: toomanyrequests: the bed answers 429 Too Many Requests",
         RateLimited,
     ),
-    // Nothing that is known.
+    // Unknown texts.
     (Code::Cancelled, "context canceled", Unknown),
     (Code::Unknown, "SignatureValidationFailed: Source image rejected: policy", Unknown),
     (Code::Unavailable, "error reading from server: EOF", Unreachable),
@@ -264,7 +264,7 @@ fn every_class_but_the_unknown_has_a_text() {
 }
 
 #[test]
-fn names_of_images_are_no_words() {
+fn the_names_of_images_do_not_count() {
     for name in
         ["docker.io/x509:/a:1", "reg.example/unauthorized:1", "reg.example/no-such-host/404:500", "tls:/429"]
     {
@@ -277,7 +277,7 @@ fn names_of_images_are_no_words() {
 }
 
 #[test]
-fn only_an_overloaded_registry_slows_others_down() {
+fn only_an_overloaded_registry_slows_other_pulls_down() {
     let says = |part: &str| TEXTS.iter().find(|(_, text, _)| text.contains(part)).unwrap().1;
     for part in ["429 Too Many", "toomanyrequests", "HTTP status: 500", "503 Service", "504 Gateway"] {
         assert!(is_overload(says(part)), "{part}");

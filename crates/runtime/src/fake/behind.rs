@@ -1,4 +1,4 @@
-//! What stands behind the fake's wire: the world.
+//! The fake's world as a backend of the serving half.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Backend for Behind {
     }
 
     async fn pull(&self, call: PullCall) -> Result<String, Status> {
-        // Written down before it can be frozen: it has arrived.
+        // Recorded before it can be frozen: the request has arrived.
         let pulling = Pulling::begin(&self.0, call);
         self.0.enter("PullImage").await;
         pulling.run().await
@@ -69,7 +69,7 @@ impl Backend for Behind {
     }
 }
 
-/// The manifest of a download, and the parts that are there in full.
+/// The manifest of a download, and its complete parts.
 fn arrived(download: &Download) -> Vec<Content> {
     let touched = download.touched;
     let mut arrived = vec![Content {

@@ -1,4 +1,4 @@
-//! What is written down of each pull.
+//! What is recorded of each pull.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use crate::serve::PullCall;
 /// One call of `PullImage`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The image, as it was asked for.
+    /// The image, as it was requested.
     pub reference: String,
     /// The user name of the credential, if there was one.
     pub username: Option<String>,
     /// The host that the credential is for, if there was one.
     pub server_address: Option<String>,
-    /// Labels of the sandbox.
+    /// The labels of the sandbox.
     pub labels: BTreeMap<String, String>,
-    /// Annotations of the sandbox.
+    /// The annotations of the sandbox.
     pub annotations: BTreeMap<String, String>,
-    /// When it came.
+    /// When the request arrived.
     pub started: Instant,
     /// When it ended, if it has.
     pub ended: Option<Instant>,
-    /// What it ended with.
+    /// How it ended.
     pub outcome: Outcome,
 }
 
@@ -32,11 +32,11 @@ pub struct Call {
 pub enum Outcome {
     /// It has not ended.
     Running,
-    /// The image is there.
+    /// The image is on the node.
     Succeeded,
     /// It was answered with an error.
     Failed,
-    /// The caller went away, or the runtime was stopped.
+    /// The caller left, or the runtime was stopped.
     Cancelled,
 }
 

@@ -16,13 +16,13 @@ use super::world::{Download, Shared};
 use crate::runtime::Kind;
 use crate::serve::{PullCall, Refusal};
 
-/// Pulls that others may join, by what has to be the same for that.
+/// Pulls that others may join, by the key that callers must share.
 pub(super) type Flights = BTreeMap<(String, Option<String>), watch::Receiver<Landing>>;
 
-/// What all who share a pull are told. `None` while it lasts.
+/// The result for all callers that share a pull. `None` while it lasts.
 pub(super) type Landing = Option<Result<String, Status>>;
 
-/// A pull that was written down. Dropped before its end, it was cancelled.
+/// A recorded pull. Dropping it before its end cancels it.
 pub(super) struct Pulling {
     shared: Arc<Shared>,
     call: PullCall,
@@ -44,7 +44,7 @@ impl Pulling {
         pulled
     }
 
-    /// As CRI-O does it: the second caller waits for the first, and is cancelled with it.
+    /// Shares a pull as CRI-O does: the second caller waits for the first, and is cancelled with it.
     async fn share(&self) -> Result<String, Status> {
         let username = self.call.credential.as_ref().map(|credential| credential.username.clone());
         let key = (self.call.name.clone(), username);
@@ -81,7 +81,7 @@ impl Pulling {
         })
     }
 
-    /// What the registry says to the first request.
+    /// What the registry answers to the first request.
     fn admit(&self, reference: &ImageRef) -> Result<Plot, Status> {
         let mut world = self.shared.world();
         let kind = world.kind;
@@ -98,7 +98,7 @@ impl Pulling {
         Ok(plot.clone())
     }
 
-    /// Whether what the registry has now is on the node under this name.
+    /// Whether the node has the registry's current image under this name.
     fn is_present(&self, reference: &ImageRef, plot: &Plot) -> bool {
         let world = self.shared.world();
         world.stored.by_config(&plot.config()).is_some_and(|image| image.is(reference))
@@ -129,7 +129,7 @@ impl Drop for Pulling {
     }
 }
 
-/// Takes a flight off the list when its first caller ends or goes away.
+/// Removes a flight from the list when its first caller ends or leaves.
 struct Flight {
     shared: Arc<Shared>,
     key: (String, Option<String>),

@@ -1,4 +1,4 @@
-//! How one image of the registry behaves. Each call takes effect at once, also for pulls that have begun to wait.
+//! How one image of the registry behaves. Each call takes effect at once, even for pulls that are waiting.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub(super) struct Plot {
     pub hangs: bool,
     pub account: Option<(String, String)>,
     pub has_index: bool,
-    /// What the content is made from: the same seed is the same image.
+    /// The source of the content: the same seed is the same image.
     seed: String,
 }
 
@@ -40,37 +40,37 @@ impl Script {
         Self { shared, reference }
     }
 
-    /// How long the download takes. Without this call it takes no time.
+    /// Sets how long the download takes. By default it takes no time.
     pub fn takes(self, time: Duration) -> Self {
         self.change(|plot| plot.takes = time)
     }
 
-    /// How long unpacking takes after the download.
+    /// Sets how long unpacking takes after the download.
     pub fn unpacks_for(self, time: Duration) -> Self {
         self.change(|plot| plot.unpacks = time)
     }
 
-    /// One layer of this many bytes.
+    /// Gives the image one layer of this many bytes.
     pub fn size(self, bytes: u64) -> Self {
         self.layers(&[bytes])
     }
 
-    /// Layers of these sizes. They arrive one after the other.
+    /// Gives the image layers of these sizes. They arrive one after the other.
     pub fn layers(self, sizes: &[u64]) -> Self {
         self.change(|plot| plot.layers = sizes.to_vec())
     }
 
-    /// Lets the next pulls fail at once, this many of them, after those that are to fail already.
+    /// Makes this many more pulls fail at once, after those that are to fail already.
     pub fn fails(self, times: usize, code: Code, text: &str) -> Self {
         self.change(|plot| plot.failures.extend(std::iter::repeat_n(Status::new(code, text), times)))
     }
 
-    /// Lets pulls never end by themselves.
+    /// Makes pulls hang.
     pub fn hangs(self) -> Self {
         self.change(|plot| plot.hangs = true)
     }
 
-    /// Lets pulls end again; those that hang go on from here.
+    /// Makes pulls end again. Those that hang go on from here.
     pub fn recovers(self) -> Self {
         self.change(|plot| {
             plot.hangs = false;
@@ -78,7 +78,7 @@ impl Script {
         })
     }
 
-    /// Gives the image only to this account.
+    /// Restricts the image to this account.
     pub fn needs(self, username: &str, password: &str) -> Self {
         self.change(|plot| plot.account = Some((username.to_owned(), password.to_owned())))
     }
@@ -90,14 +90,13 @@ impl Script {
 
     /// Makes it the same image as another one, under a second name.
     ///
-    /// # Panics
-    /// If there is no other one.
+    /// # Panics If the other image does not exist.
     pub fn same_as(self, other: &Script) -> Self {
         let same = other.plot();
         self.change(|plot| *plot = same)
     }
 
-    /// Pushes something else under this tag: the next pull that asks the registry finds another digest.
+    /// Pushes another image under this tag: the next pull that asks the registry finds another digest.
     pub fn moves(self) -> Self {
         self.change(|plot| plot.seed.push('+'))
     }
@@ -110,7 +109,7 @@ impl Script {
         self
     }
 
-    /// The digest that a reference by digest names: of the index if there is one.
+    /// The digest in references by digest: that of the index if there is one.
     pub fn digest(&self) -> String {
         self.plot().root()
     }
@@ -156,7 +155,7 @@ impl Plot {
         digest(&format!("manifest {}", self.seed))
     }
 
-    /// What a tag points to.
+    /// The digest that a tag points to.
     pub fn root(&self) -> String {
         if self.has_index { digest(&format!("index {}", self.seed)) } else { self.manifest() }
     }
@@ -170,7 +169,7 @@ impl Plot {
         digest == self.root() || digest == self.manifest()
     }
 
-    /// What a runtime notes of it.
+    /// What a runtime records of it.
     pub fn identity(&self) -> Identity {
         Identity { config: self.config(), manifest: self.manifest(), root: self.root(), size: self.total() }
     }

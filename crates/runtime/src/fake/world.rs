@@ -1,4 +1,4 @@
-//! The runtime's state: what the registry has, what the node has, what was asked.
+//! The runtime's state: what the registry has, what the node has, and which calls there were.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::script::Plot;
 use crate::runtime::Kind;
 use crate::serve::Inventory;
 
-/// How many removals a listener may be late by.
+/// How many removals a listener may lag behind.
 const REMOVALS_KEPT: usize = 64;
 
 pub(super) struct World {
@@ -30,7 +30,7 @@ pub(super) struct World {
     pub filesystem: PathBuf,
 }
 
-/// A pull that fetches layers.
+/// A pull that downloads layers.
 pub(super) struct Download {
     pub reference: ImageRef,
     pub plot: Plot,
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// Writes a call down and gives its number.
+    /// Records a call and returns its number.
     pub fn begin(&mut self, call: Call) -> usize {
         self.calls.push(call);
         let running = self.calls.iter().filter(|call| call.outcome == Outcome::Running).count();
@@ -102,12 +102,12 @@ impl Shared {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes whoever waits for a state of the world.
+    /// Wakes everybody who waits for a state of the world.
     pub fn changed(&self) {
         self.version.send_modify(|version| *version += 1);
     }
 
-    /// Waits until the world is so.
+    /// Waits until the world is in a state.
     pub async fn until(&self, is_so: impl Fn(&World) -> bool) {
         let mut version = self.version.subscribe();
         while !is_so(&self.world()) {
@@ -119,7 +119,7 @@ impl Shared {
         self.frozen.send_replace(frozen);
     }
 
-    /// Counts a request, and lets it wait while everything is frozen.
+    /// Counts a request, and makes it wait while everything is frozen.
     pub async fn enter(&self, method: &'static str) {
         *self.world().requests.entry(method).or_default() += 1;
         let mut frozen = self.frozen.subscribe();

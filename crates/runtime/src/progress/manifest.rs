@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use prewarm_api::reference::ImageRef;
 use serde::Deserialize;
 
-/// The largest manifest that is read, in bytes; registries refuse larger ones.
+/// The largest manifest that is read, in bytes. Registries refuse larger ones.
 pub const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
 
-/// The most layers that are followed. Runtimes cannot stack more than a few hundred.
+/// The most layers of an image. Runtimes cannot stack more than a few hundred.
 const MAX_LAYERS: usize = 512;
 
-/// The largest sum of sizes that is believed: 16 TiB.
+/// The largest plausible sum of sizes: 16 TiB.
 const MAX_TOTAL: u64 = 1 << 44;
 
 /// The config and the layers of one image, and which of them have been seen on the node.
@@ -19,14 +19,15 @@ const MAX_TOTAL: u64 = 1 << 44;
 pub struct Layers {
     /// The digest of the manifest that names them.
     pub manifest: String,
-    /// Sizes by digest. A layer that is used twice is there once, as it is downloaded once.
+    /// Sizes by digest. A layer that is used twice is listed once, as it is downloaded once.
     pub sizes: BTreeMap<String, u64>,
-    /// Digests that were there at one sample. They count as done even if the runtime drops what it has unpacked.
+    /// Digests that were complete in an earlier sample. They count as done even if the runtime drops what it has
+    /// unpacked.
     pub seen: BTreeSet<String>,
 }
 
 impl Layers {
-    /// Filters that list those that have not been seen.
+    /// Filters for the digests that have not been seen.
     pub fn unseen_filters(&self) -> Vec<String> {
         let unseen = self.sizes.keys().filter(|digest| !self.seen.contains(*digest));
         unseen.map(|digest| format!("digest=={digest}")).collect()
@@ -50,23 +51,24 @@ struct Descriptor {
     size: u64,
 }
 
-/// A filter for manifests from the image's repository. What they refer to is noted before the layers are fetched.
+/// A filter for manifests from the image's repository. containerd records what they refer to before it downloads the
+/// layers.
 pub fn filter(reference: &ImageRef) -> String {
-    // containerd notes the host without its port, and all repositories that it met a blob in.
+    // containerd records the host without its port, and every repository in which it found a blob.
     let registry = reference.registry();
     let host = match registry.strip_prefix('[') {
         Some(address) => address.split(']').next().unwrap_or(address),
         None => registry.split(':').next().unwrap_or(registry),
     };
-    // A repository has only letters, digits and `._/-`, of which the point means something in a pattern. The
-    // backslash is doubled, because the pattern stands in quotes.
+    // A repository has only letters, digits and `._/-`, of which the dot has a meaning in a pattern. The backslash is
+    // doubled, because the pattern is in quotes.
     let repository = reference.repository().replace('.', r"\\.");
     format!(
         r#"labels."containerd.io/distribution.source.{host}"~="(^|,){repository}(,|$)",labels."containerd.io/gc.ref.content.config""#
     )
 }
 
-/// Reads a manifest. `None` if it is none, or if its numbers cannot be true.
+/// Parses a manifest. `None` if it is not one, or if its numbers are impossible.
 pub fn parse(digest: &str, bytes: &[u8]) -> Option<Layers> {
     let manifest: Manifest = serde_json::from_slice(bytes).ok()?;
     if manifest.layers.len() > MAX_LAYERS {
@@ -85,7 +87,7 @@ pub fn parse(digest: &str, bytes: &[u8]) -> Option<Layers> {
     Some(Layers { manifest: digest.to_owned(), sizes, seen: BTreeSet::new() })
 }
 
-/// Digests become parts of filters, so they may hold nothing that means something there.
+/// Digests become parts of filters, so they must not contain anything that has a meaning there.
 fn is_digest(text: &str) -> bool {
     text.split_once(':').is_some_and(|(algorithm, hash)| {
         !algorithm.is_empty()
@@ -122,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_whose_numbers_cannot_be_true_is_not_believed() {
+    fn a_manifest_with_impossible_numbers_is_refused() {
         for size in ["-1", "18446744073709551615", "17592186044417", "1.5", "\"10\"", "null"] {
             assert_eq!(read(&config(), &[(digest('a'), size)]), None, "{size}");
         }
     }
 
     #[test]
-    fn a_digest_that_is_none_spoils_the_manifest() {
+    fn a_manifest_with_an_invalid_digest_is_refused() {
         for hostile in ["", "sha256:", "sha256:00,size==1", "layer\",labels.x==\"1", "sha256:zz"] {
             let layer = (hostile.replace('"', "\\\""), "10");
             assert_eq!(read(&config(), &[layer]), None, "{hostile}");

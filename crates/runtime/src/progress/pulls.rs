@@ -21,14 +21,14 @@ struct Pull {
     layers: Option<Layers>,
 }
 
-/// Lives while a pull is under way.
+/// Exists while a pull is under way.
 pub struct UnderWay {
     pulls: Arc<Pulls>,
     reference: ImageRef,
 }
 
 impl Pulls {
-    /// Notes that a pull begins. It ends with what is returned.
+    /// Records that a pull begins. It ends when the returned value is dropped.
     pub fn begin(self: &Arc<Self>, reference: &ImageRef) -> UnderWay {
         let begun = || Pull { since: SystemTime::now(), callers: 0, layers: None };
         self.entries().entry(reference.clone()).or_insert_with(begun).callers += 1;
@@ -43,15 +43,15 @@ impl Pulls {
         self.entries().get(reference).and_then(|pull| pull.layers.clone())
     }
 
-    /// Keeps what a sample learned, if the pull is still under way.
+    /// Keeps what a sample found, if the pull is still under way.
     pub fn remember(&self, reference: &ImageRef, layers: Layers) {
         if let Some(pull) = self.entries().get_mut(reference) {
             pull.layers = Some(layers);
         }
     }
 
-    /// The first manifest that was touched since the pull began and does not belong to another pull: of several tags of
-    /// one repository that are pulled at once, each gets one.
+    /// The first manifest that was touched since the pull began and does not belong to another pull. If several tags of
+    /// one repository are pulled at the same time, each gets one.
     pub fn choose_manifest(&self, reference: &ImageRef, found: &[Info]) -> Option<Info> {
         let entries = self.entries();
         let since = entries.get(reference)?.since;

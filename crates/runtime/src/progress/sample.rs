@@ -5,10 +5,10 @@ use crate::proto::content::Status;
 use super::Progress;
 use super::manifest::Layers;
 
-/// What stands before the digest in the name of an ingest.
+/// The prefixes before the digest in the name of an ingest.
 const KINDS: [&str; 2] = ["layer-", "config-"];
 
-/// The sum over all layers: those that are there in full, those under way as far as they are.
+/// The sum over all layers: complete ones, and those under way as far as they have arrived.
 pub fn sum(layers: &Layers, ingests: &[Status]) -> Progress {
     let total: u64 = layers.sizes.values().sum();
     let done: u64 = layers
@@ -20,11 +20,11 @@ pub fn sum(layers: &Layers, ingests: &[Status]) -> Progress {
             },
         )
         .sum();
-    // All bytes of a layer can have arrived before containerd has put it away.
+    // All bytes of a layer can have arrived before containerd commits it.
     Progress { done, total, is_unpacking: done == total }
 }
 
-/// How much of a layer has arrived, never more than all of it.
+/// How much of a layer has arrived, never more than its size.
 fn arrived(digest: &str, size: u64, ingests: &[Status]) -> u64 {
     let is_of = |ingest: &&Status| {
         KINDS.iter().any(|kind| ingest.r#ref.strip_prefix(kind).is_some_and(|rest| rest == digest))
@@ -64,13 +64,13 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_is_not_put_away_yet_has_arrived() {
+    fn a_layer_that_is_not_committed_yet_has_arrived() {
         let progress = sum(&layers(&["a"]), &[ingest("layer-b", 50)]);
         assert_eq!(progress, Progress { done: 150, total: 150, is_unpacking: true });
     }
 
     #[test]
-    fn when_everything_is_there_it_is_being_unpacked() {
+    fn an_image_that_has_arrived_is_being_unpacked() {
         assert_eq!(sum(&layers(&["a", "b"]), &[]), Progress { done: 150, total: 150, is_unpacking: true });
     }
 }

@@ -1,4 +1,4 @@
-//! What has to stand behind the calls.
+//! What a runtime has to provide to be served.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,71 +16,71 @@ use crate::runtime::Kind;
 /// A runtime without its wire.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// Which program it behaves like.
+    /// The program that it behaves like.
     fn kind(&self) -> Kind;
 
-    /// Hears of each call before it is answered, pulls apart, and may let it wait.
+    /// Called before each call is answered, except pulls. It may delay the call.
     async fn enter(&self, _method: &'static str) {}
 
-    /// All images.
+    /// All images on the node.
     fn images(&self) -> Vec<Image>;
 
-    /// The image of this name.
+    /// The image with this name.
     fn image(&self, name: &str) -> Option<Image>;
 
-    /// Where images are kept.
+    /// The directory in which images are kept.
     fn image_filesystem(&self) -> PathBuf;
 
-    /// Pulls, and gives the image's name in the runtime. When the caller goes away, the future is dropped.
+    /// Pulls an image and returns its name in the runtime. When the caller leaves, the future is dropped.
     async fn pull(&self, call: PullCall) -> Result<String, Status>;
 
-    /// The content that is there in full.
+    /// The content that has arrived completely.
     fn content(&self) -> Vec<Content>;
 
     /// The bytes of a manifest.
     fn manifest(&self, digest: &str) -> Option<Vec<u8>>;
 
-    /// The content that is under way.
+    /// The content that is being downloaded.
     fn ingests(&self) -> Vec<Ingest>;
 
-    /// The names of images that are removed from here on.
+    /// The names of images as they are removed, from this call on.
     fn removals(&self) -> broadcast::Receiver<String>;
 }
 
-/// A pull as it was asked for.
+/// A requested pull.
 #[derive(Clone, Debug)]
 pub struct PullCall {
-    /// The image. Nobody has read it yet.
+    /// The name of the image, not yet parsed.
     pub name: String,
-    /// What the registry is to be shown, with the address that it is for.
+    /// The credential for the registry, with the address that it is for.
     pub credential: Option<Credential>,
-    /// Labels of the sandbox.
+    /// The labels of the sandbox.
     pub labels: BTreeMap<String, String>,
-    /// Annotations of the sandbox.
+    /// The annotations of the sandbox.
     pub annotations: BTreeMap<String, String>,
 }
 
 /// A piece of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Its digest.
+    /// The digest of the bytes.
     pub digest: String,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When a pull last came by.
+    /// When a pull last used it.
     pub touched: SystemTime,
     /// For the manifest of one platform, the images that it was pulled for.
     pub manifest_of: Vec<ImageRef>,
 }
 
-/// A piece of content that has not arrived in full.
+/// A piece of content that has not arrived completely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ingest {
-    /// Its digest.
+    /// The digest of the complete content.
     pub digest: String,
-    /// The bytes that have arrived.
+    /// How many bytes have arrived.
     pub offset: u64,
-    /// The bytes that it will have.
+    /// How many bytes there will be.
     pub total: u64,
 }
 

@@ -92,7 +92,7 @@ fn check_namespace<T>(request: &Request<T>) -> Result<(), Status> {
     }
 }
 
-/// Whether one of the filters asks for it, of the kinds that this client sends.
+/// Whether one of the filters selects it. Only the filters that this client sends are understood.
 fn is_asked(piece: &Piece, filters: &[String]) -> bool {
     let by_image = piece.manifest_of.iter().map(progress::manifest_filter);
     by_image.chain([format!("digest=={}", piece.digest)]).any(|wanted| filters.contains(&wanted))

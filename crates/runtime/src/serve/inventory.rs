@@ -13,26 +13,26 @@ pub struct Inventory {
     images: BTreeMap<String, Image>,
 }
 
-/// What an image is, whatever its name.
+/// What identifies an image, whatever its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The digest of its config, by which a runtime knows it.
+    /// The digest of its config, which is the image's id in a runtime.
     pub config: String,
     /// The digest of its manifest.
     pub manifest: String,
-    /// The digest that a tag points to: of the index, if there is one.
+    /// The digest that a tag points to: that of the index, if there is one.
     pub root: String,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
 impl Inventory {
-    /// An empty one, of a runtime that behaves like this program.
+    /// An empty inventory of a runtime that behaves like this program.
     pub fn new(kind: Kind) -> Self {
         Self { kind, images: BTreeMap::new() }
     }
 
-    /// All images.
+    /// All images on the node.
     pub fn images(&self) -> impl Iterator<Item = &Image> {
         self.images.values()
     }
@@ -42,12 +42,12 @@ impl Inventory {
         self.images.get(digest)
     }
 
-    /// The image that has this name.
+    /// The image with this name.
     pub fn find(&self, name: &str) -> Option<&Image> {
         self.images.values().find(|image| names_of(image).any(|known| known == name))
     }
 
-    /// Puts an image there under this name.
+    /// Adds an image under this name.
     pub fn add(&mut self, reference: &ImageRef, identity: &Identity) {
         let repository = reference.full().split(['@']).next().unwrap_or_default().to_owned();
         let repository = repository.strip_suffix(&format!(":{}", reference.tag())).unwrap_or(&repository);
@@ -69,7 +69,7 @@ impl Inventory {
         }
     }
 
-    /// A tag is on one image at a time.
+    /// Moves a tag to an image. A tag is on one image at a time.
     fn tag(&mut self, config: &str, name: &str) {
         for image in self.images.values_mut() {
             image.tags.retain(|tag| tag != name);
@@ -80,8 +80,8 @@ impl Inventory {
         }
     }
 
-    /// Removes by name and returns the names that are gone. containerd removes all names of an image with one of them,
-    /// CRI-O only that one.
+    /// Removes an image by name and returns the removed names. containerd removes all names of an image with one of
+    /// them, CRI-O only that one.
     pub fn remove(&mut self, name: &str) -> Vec<String> {
         let Some(config) = self.find(name).map(|image| image.id.clone()) else { return Vec::new() };
         let is_it = |image: &Image| image.id == config;

@@ -1,4 +1,4 @@
-//! Why a pull fails, in the words of containerd. Clients tell failures apart by them.
+//! Why a pull fails, in the words of containerd. Clients classify failures by them.
 
 use std::path::PathBuf;
 
@@ -7,61 +7,61 @@ use tonic::Status;
 /// Why a pull fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The name is none.
+    /// The name is not a valid reference.
     BadReference,
     /// The registry has no such image.
     NotFound,
-    /// The registry wants credentials, and there are none for it.
+    /// The registry requires credentials, and there are none for it.
     NoCredentials,
-    /// The registry does not take these credentials.
+    /// The registry does not accept these credentials.
     WrongCredentials,
-    /// The image is for other platforms.
+    /// The image is for other platforms only.
     NoPlatform {
         /// The digest of its index or manifest.
         manifest: String,
     },
-    /// There is no way to the registry, or it broke off before the answer.
+    /// The registry cannot be reached, or the connection broke before the answer.
     NoAnswer {
-        /// What was to be asked.
+        /// The request that failed.
         request: Request,
-        /// What went wrong, as in `dial tcp 10.0.0.1:443: connect: connection refused`.
+        /// The error, as in `dial tcp 10.0.0.1:443: connect: connection refused`.
         trouble: String,
     },
-    /// The registry answers with something else than was asked for.
+    /// The registry answers with an unexpected status.
     OddAnswer {
-        /// What was asked.
+        /// The request.
         request: Request,
-        /// As in `500 Internal Server Error`.
+        /// The status, as in `500 Internal Server Error`.
         status: String,
     },
-    /// The registry broke off within the answer.
+    /// The connection broke in the middle of the answer.
     CutOff,
-    /// What arrived is something else.
+    /// The content has another digest.
     WrongDigest {
-        /// What was asked for.
+        /// The requested digest.
         expected: String,
-        /// What arrived.
+        /// The digest of the content that arrived.
         actual: String,
     },
-    /// What arrived is too long or too short.
+    /// The content is too long or too short.
     WrongSize {
-        /// What was asked for.
+        /// The requested digest.
         digest: String,
-        /// How many bytes it has.
+        /// The size according to the manifest.
         expected: u64,
-        /// How many arrived.
+        /// The size of the content that arrived.
         actual: u64,
     },
-    /// What arrived is no manifest.
+    /// The content is not a manifest.
     BadManifest {
-        /// What was asked for.
+        /// The requested digest.
         digest: String,
     },
-    /// The node's disk takes no more.
+    /// The node's disk is full or cannot be written.
     Write {
-        /// What was to be written.
+        /// The file that should be written.
         path: PathBuf,
-        /// As in `no space left on device`.
+        /// The error, as in `no space left on device`.
         trouble: String,
     },
 }
@@ -71,12 +71,12 @@ pub enum Refusal {
 pub struct Request {
     /// `HEAD` or `GET`.
     pub method: &'static str,
-    /// The whole address.
+    /// The whole URL.
     pub url: String,
 }
 
 impl Refusal {
-    /// The answer to a pull of an image of this name.
+    /// The gRPC status for a pull of the image with this name.
     pub fn status(&self, name: &str) -> Status {
         let text = format!("failed to pull and unpack image \"{name}\": {}", self.words(name));
         match self {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_has_the_class_that_its_words_have_from_the_real_program() {
+    fn every_refusal_is_classified_as_that_of_the_real_program() {
         let text = ToString::to_string;
         for (refusal, class) in [
             (Refusal::BadReference, FailureClass::InvalidReference),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_written_as_the_real_program_writes_it() {
+    fn a_method_is_spelled_as_by_the_real_program() {
         let status = Refusal::NoAnswer { request: request(), trouble: "EOF".into() }.status(NAME);
         assert_eq!(
             status.message(),

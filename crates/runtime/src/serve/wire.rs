@@ -22,10 +22,10 @@ use crate::proto::cri::runtime_service_server::RuntimeServiceServer;
 use crate::proto::events::events_server::EventsServer;
 use crate::runtime::Kind;
 
-/// How many bytes a pipe holds.
+/// How many bytes a pipe buffers.
 const PIPE: usize = 64 * 1024;
 
-/// A runtime that is served. Clones are the same one.
+/// A runtime that is served. Clones share it.
 #[derive(Clone)]
 pub struct Wire(Arc<Switchboard>);
 
@@ -37,12 +37,12 @@ struct Switchboard {
 #[derive(Default)]
 struct State {
     is_stopped: bool,
-    /// Each carries the bytes of one connection. The server's own tasks cannot be ended, but these can.
+    /// Each task carries the bytes of one connection. The server's own tasks cannot be ended, but these can.
     cables: JoinSet<()>,
 }
 
 impl Wire {
-    /// Starts to serve. It has to be called where tokio runs.
+    /// Starts to serve. It has to be called inside a tokio runtime.
     pub fn serve(backend: &Arc<impl Backend>) -> Self {
         let (server, incoming) = mpsc::unbounded_channel();
         let incoming = stream::unfold(incoming, async |mut incoming| {
@@ -60,13 +60,13 @@ impl Wire {
         Self(Arc::new(Switchboard { server, state: Mutex::default() }))
     }
 
-    /// Where it listens: a pipe in memory.
+    /// Its address: a pipe in memory.
     pub fn endpoint(&self) -> Endpoint {
         let wire = self.clone();
         Endpoint::pipe(move || wire.connect())
     }
 
-    /// Lets it listen on a unix socket too.
+    /// Makes it listen on a unix socket too.
     pub fn listen(&self, socket: &Path) -> io::Result<Endpoint> {
         let listener = UnixListener::bind(socket)?;
         let wire = self.clone();
@@ -88,7 +88,7 @@ impl Wire {
         Ok(near)
     }
 
-    /// Joins a connection to the server; while it is stopped, the connection is closed.
+    /// Connects a stream to the server. While the server is stopped, the stream is closed.
     fn attach(&self, mut outside: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let mut state = self.state();
         if state.is_stopped {
@@ -97,20 +97,20 @@ impl Wire {
         let (mut inside, served) = duplex(PIPE);
         if self.0.server.send(served).is_ok() {
             state.cables.spawn(async move {
-                // However a connection ends, both of its sides see it.
+                // However a connection ends, both sides see it.
                 let _ended = copy_bidirectional(&mut outside, &mut inside).await;
             });
         }
     }
 
-    /// Cuts all connections, and refuses others.
+    /// Cuts all connections and refuses further ones.
     pub fn stop(&self) {
         let mut state = self.state();
         state.is_stopped = true;
         state.cables.abort_all();
     }
 
-    /// Takes connections again after [`stop`](Self::stop).
+    /// Accepts connections again after [`stop`](Self::stop).
     pub fn start(&self) {
         self.state().is_stopped = false;
     }

@@ -1,4 +1,4 @@
-//! Looking things up.
+//! Calls that look something up.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub async fn a_removed_image_is_absent(world: &impl World) -> anyhow::Result<()>
     let (runtime, offer) = (connect(world).await?, world.offer("shop/web", "v1", SMALL).await?);
     runtime.pull(&request(&offer.tagged)).await?;
     world.remove(&offer.tagged).await?;
-    // The runtime may take a moment to notice what was done behind its back.
+    // The runtime may take a moment to notice a removal behind its back.
     let gone = async {
         while runtime.image(&offer.tagged).await?.is_some() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -93,7 +93,7 @@ pub async fn a_removal_wakes_listeners_on_containerd_and_nobody_elsewhere(
     let (runtime, offer) = (connect(world).await?, world.offer("shop/web", "v1", SMALL).await?);
     let mut removals = runtime.removals();
     let listen = tokio::spawn(async move { removals.next().await });
-    // The subscription cannot be seen from here, so removals go on until one is heard.
+    // The subscription cannot be observed, so images are removed until an event arrives.
     let disturb = async {
         loop {
             runtime.pull(&request(&offer.tagged)).await?;

@@ -1,5 +1,5 @@
-//! What every runtime has to do, each a sentence. The same cases run on the fake, on containerd, on CRI-O and on the
-//! demo's store, so that tests that stand on the fake say something about the real ones.
+//! What every runtime has to do, one sentence per case. The same cases run on the fake, on containerd, on CRI-O and on
+//! the demo's store, so that tests with the fake say something about the real ones.
 
 pub mod calls;
 pub mod pulls;
@@ -17,15 +17,15 @@ use prewarm_runtime::{Endpoint, PullRequest, Runtime};
 /// A runtime, and the registry that its images come from.
 pub trait World {
     fn endpoint(&self) -> Endpoint;
-    /// Puts an image into the registry.
+    /// Adds an image to the registry.
     fn offer(&self, name: &str, tag: &str, shape: Shape) -> impl Future<Output = anyhow::Result<Offer>>;
-    /// Lets the registry stand still: pulls that begin do not end.
+    /// Makes the registry hang: pulls that begin do not end.
     fn hold(&self) -> anyhow::Result<()>;
     /// Undoes [`hold`](Self::hold).
     fn release(&self) -> anyhow::Result<()>;
-    /// Lets pulls take a second or two.
+    /// Makes pulls take a second or two.
     fn slow(&self) -> anyhow::Result<()>;
-    /// Ends the runtime without a chance to clean up.
+    /// Kills the runtime without a chance to clean up.
     fn kill(&self) -> anyhow::Result<()>;
     /// Starts it again and waits until it answers.
     fn revive(&self) -> impl Future<Output = anyhow::Result<()>>;
@@ -33,16 +33,16 @@ pub trait World {
     fn remove(&self, reference: &ImageRef) -> impl Future<Output = anyhow::Result<()>>;
     /// An image in a registry that refuses connections.
     fn unreachable(&self) -> anyhow::Result<ImageRef>;
-    /// An image in a registry that wants credentials.
+    /// An image in a registry that requires credentials.
     fn locked(&self) -> impl Future<Output = anyhow::Result<ImageRef>>;
 }
 
-/// What an image is like.
+/// The structure of an image.
 #[derive(Clone, Copy, Default)]
 pub struct Shape {
     /// How many layers of a megabyte.
     pub layers: usize,
-    /// Whether an index of several platforms leads to it.
+    /// Whether it is behind an index of several platforms.
     pub is_index: bool,
 }
 
@@ -51,13 +51,13 @@ pub struct Offer {
     pub tagged: ImageRef,
     /// The same image by the digest that its tag points to.
     pub by_digest: ImageRef,
-    /// Bytes of config and layers, packed.
+    /// The bytes of config and layers, packed.
     pub size: u64,
 }
 
 pub const SMALL: Shape = Shape { layers: 1, is_index: false };
 
-/// How long anything may take that is not meant to hang.
+/// How long anything that should not hang may take.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub async fn connect(world: &impl World) -> anyhow::Result<Runtime> {
@@ -77,7 +77,7 @@ pub fn request_as(reference: &ImageRef, credential: Option<Credential>) -> PullR
     }
 }
 
-/// Hands all cases to a macro, which makes tests of them.
+/// Passes all cases to a macro that makes tests of them.
 macro_rules! cases {
     ($make:ident) => {
         $make! {

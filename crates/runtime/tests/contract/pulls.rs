@@ -1,4 +1,4 @@
-//! Pulls that go well.
+//! Pulls that succeed.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub async fn when_the_first_of_two_callers_leaves_the_second_gets_the_image_or_m
 pub async fn progress_grows_to_the_sum_of_all_layers_on_containerd(world: &impl World) -> anyhow::Result<()> {
     let shape = Shape { layers: 6, is_index: true };
     let (runtime, offer) = (connect(world).await?, world.offer("shop/big", "v1", shape).await?);
-    // Another image of the same repository, whose manifest must not be taken for this one's.
+    // Another image of the same repository, whose manifest must not be mistaken for this one's.
     let other = world.offer("shop/big", "v0", SMALL).await?;
     runtime.pull(&request(&other.tagged)).await?;
     world.slow()?;

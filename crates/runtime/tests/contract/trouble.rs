@@ -1,4 +1,4 @@
-//! Pulls that go wrong.
+//! Pulls that fail.
 
 use std::time::Duration;
 

@@ -11,10 +11,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::contract::{Offer, Shape, World};
 
-/// Bytes of a layer before compression, which does not make it smaller.
+/// The bytes of a layer before compression, which does not make it smaller.
 const LAYER: usize = 1_000_000;
 
-/// So slow that six layers take about a second and a half.
+/// Slow enough that six layers take about a second and a half.
 const SLOW_BITS_PER_SECOND: u64 = 32_000_000;
 
 pub struct RealWorld {
@@ -74,7 +74,7 @@ impl World for RealWorld {
         self.node.ready().await
     }
 
-    /// As the kubelet does it.
+    /// Removes an image as the kubelet does.
     async fn remove(&self, reference: &ImageRef) -> anyhow::Result<()> {
         Ok(self.node.cri()?.remove(&reference.full()).await?)
     }
