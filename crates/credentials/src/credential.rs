@@ -1,27 +1,27 @@
-//! One credential for one registry, in types that keep it out of texts: nothing here prints a secret, and memory
-//! is wiped when a secret is dropped. Whoever sends one over the wire has to call [`SecretText::reveal`].
+//! One credential for one registry, in types that keep it out of texts: nothing here prints a secret, and memory is
+//! wiped when a secret is dropped. Code that sends one over the wire has to call [`SecretText::reveal`].
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// What a registry is shown. Fields that do not apply are empty.
+/// What a registry accepts as proof of an account. Fields that do not apply are empty.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Credential {
     /// The name of the account.
     pub username: String,
-    /// The password, or a token that the registry takes in its place.
+    /// The password, or a token that the registry accepts in its place.
     pub password: SecretText,
     /// A token that the registry's token server exchanges for an access token.
     pub identity_token: SecretText,
     /// A token that is sent to the registry as it is.
     pub registry_token: SecretText,
-    /// The host, with its port, that the credential is for. It is never sent to another one.
+    /// The host, with its port, that the credential is for. It is never sent to another host.
     pub server_address: String,
 }
 
 impl Credential {
-    /// Whether there is nothing in it that a registry could check.
+    /// Whether it holds nothing that a registry could check.
     pub fn is_empty(&self) -> bool {
         self.username.is_empty() && self.secrets().all(SecretText::is_empty)
     }
@@ -31,7 +31,7 @@ impl Credential {
     }
 }
 
-/// Shows where the credential belongs and nothing of what it says.
+/// Shows the registry that the credential is for, and nothing of its content.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credential").field("server_address", &self.server_address).finish_non_exhaustive()
@@ -48,7 +48,7 @@ impl SecretText {
         Self(Zeroizing::new(text))
     }
 
-    /// The text itself, for whoever sends it to its registry.
+    /// The text itself, for code that sends it to its registry.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_text_looks_the_same_whatever_it_says() {
+    fn a_secret_text_looks_the_same_whatever_its_content() {
         for text in ["", "hunter2", "a much longer password"] {
             let secret = SecretText::new(text.into());
             assert_eq!(format!("{secret} {secret:?} {secret:#?}"), "[hidden] [hidden] [hidden]");

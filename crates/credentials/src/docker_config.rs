@@ -1,5 +1,5 @@
-//! Docker configs in Secrets of both types. They are decoded here and never passed on as they are: a runtime that
-//! meets a malformed `auth` text repeats it, decoded, in its error.
+//! Docker configs in Secrets of both types. They are decoded here and never passed on as they are: a runtime that finds
+//! a malformed `auth` text repeats it, decoded, in its error.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use zeroize::Zeroizing;
 use crate::SecretText;
 use crate::pattern::Pattern;
 
-/// No larger config is read; a Secret cannot hold more.
+/// The largest config that is read, in bytes. A Secret cannot hold more.
 pub const MAX_CONFIG_BYTES: usize = 1024 * 1024;
-/// No more entries of one config are read.
+/// The most entries of one config.
 pub const MAX_CONFIG_ENTRIES: usize = 1024;
 
 /// docker writes padding, other tools leave it out.
@@ -24,7 +24,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The credentials of one config by what they are for, and what could not be used.
+/// The credentials of one config by pattern, and what could not be used.
 #[derive(Clone, Debug, Default)]
 pub struct DockerConfig {
     pub(crate) logins: Vec<(Pattern, Login)>,
@@ -32,7 +32,7 @@ pub struct DockerConfig {
     pub problems: Vec<String>,
 }
 
-/// What one entry says, not yet tied to a registry.
+/// The content of one entry, not yet tied to a registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) username: HiddenName,
@@ -41,7 +41,7 @@ pub(crate) struct Login {
     pub(crate) registry_token: SecretText,
 }
 
-/// A user name is hidden as well: some registries give a token as one.
+/// A user name is hidden as well, because some registries use a token as one.
 pub(crate) type HiddenName = SecretText;
 
 /// Why a Secret's config cannot be used at all.
@@ -54,7 +54,7 @@ pub enum DecodeError {
         Layout::Legacy.secret_type()
     )]
     SecretType,
-    /// The key that its type asks for is not there.
+    /// The key that its type requires is missing.
     #[error("it has no key {0}")]
     NoKey(&'static str),
     /// More than [`MAX_CONFIG_BYTES`].
@@ -63,12 +63,12 @@ pub enum DecodeError {
     /// More than [`MAX_CONFIG_ENTRIES`].
     #[error("its docker config has more than {MAX_CONFIG_ENTRIES} entries")]
     Entries,
-    /// Not JSON. The parser's own words are left out, because they repeat what they met.
+    /// Not JSON. The parser's own message is left out, because it repeats parts of the text.
     #[error("its docker config is not valid JSON at line {line}, column {column}")]
     Json {
-        /// Where the parser stopped.
+        /// The line in which the parser stopped.
         line: usize,
-        /// Where in that line.
+        /// The column in that line.
         column: usize,
     },
 }
@@ -83,7 +83,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout that a Secret's type promises.
+    /// The layout for a type of Secret.
     pub fn of_secret_type(secret_type: &str) -> Option<Self> {
         [Self::Json, Self::Legacy].into_iter().find(|layout| layout.secret_type() == secret_type)
     }
@@ -126,7 +126,7 @@ struct Entry {
 }
 
 impl DockerConfig {
-    /// Decodes one config. An entry that cannot be used is a problem and does not take the others with it.
+    /// Decodes one config. An entry that cannot be used is a problem and does not affect the others.
     pub fn decode(layout: Layout, bytes: &[u8]) -> Result<Self, DecodeError> {
         if bytes.len() > MAX_CONFIG_BYTES {
             return Err(DecodeError::Bytes);
@@ -136,7 +136,7 @@ impl DockerConfig {
         Self::from_entries(entries)
     }
 
-    /// Takes entries that are parsed already.
+    /// Reads entries that are parsed already.
     pub(crate) fn from_entries(entries: BTreeMap<String, Value>) -> Result<Self, DecodeError> {
         if entries.len() > MAX_CONFIG_ENTRIES {
             return Err(DecodeError::Entries);
@@ -187,12 +187,12 @@ impl Login {
         let entry: Entry = serde_json::from_value(value).map_err(|_| "is not an object of texts")?;
         let hidden = |text: Option<String>| SecretText::new(text.unwrap_or_default());
         let (username, password) = match entry.auth.filter(|text| !text.is_empty()) {
-            // As docker does: what `auth` says wins over the two plain fields.
+            // As in docker, `auth` takes precedence over the two plain fields.
             Some(auth) => decode_auth(&Zeroizing::new(auth))?,
             None => (hidden(entry.username), hidden(entry.password)),
         };
         let (identity_token, registry_token) = (hidden(entry.identity_token), hidden(entry.registry_token));
-        // Beside an identity token docker writes a name that is none, and runtimes prefer a name to the token.
+        // Beside an identity token, docker writes a placeholder as the name, and runtimes prefer a name to the token.
         let is_placeholder = password.is_empty() && !identity_token.is_empty();
         let username = if is_placeholder { HiddenName::default() } else { username };
         let login = Self { username, password, identity_token, registry_token };
@@ -203,7 +203,7 @@ impl Login {
     }
 }
 
-/// Reads `user:password`. Line ends within the text, and zero bytes around the password, are docker's doing.
+/// Parses `user:password`. docker adds line ends within the text and zero bytes around the password.
 fn decode_auth(auth: &str) -> Result<(HiddenName, SecretText), &'static str> {
     let compact: Zeroizing<String> =
         Zeroizing::new(auth.chars().filter(|c| !c.is_ascii_whitespace()).collect());
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_fields_are_used_without_an_auth_text_only() {
+    fn the_plain_fields_are_used_only_without_an_auth_text() {
         assert_eq!(login(r#"{"username":"a","password":"b","email":"c"}"#), Ok(user("a", "b")));
         assert_eq!(login(r#"{"username":"a","password":"b","auth":"Zm9vOmJhcg=="}"#), Ok(user("foo", "bar")));
         assert_eq!(login(r#"{"username":"a","password":"b","auth":""}"#), Ok(user("a", "b")));

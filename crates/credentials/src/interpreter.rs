@@ -1,13 +1,13 @@
-//! What a program needs before it can be started: the dynamic linker of one that is linked dynamically, or the shell of a
-//! script. The kernel says only that something does not exist, and not what.
+//! What a program needs before it can be started: the dynamic linker of a dynamically linked one, or the shell of a
+//! script. The kernel only says that something does not exist, and not what.
 //!
-//! Written by hand, because it is a few numbers at fixed places; crates for this format read all of it.
+//! Written by hand, because it reads a few numbers at fixed places; crates for this format read all of it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// What is asked for stands at the beginning of a file, whatever its size.
+/// How much of a file is read. What is needed is at the beginning, whatever the size of the file.
 const BEGINNING: u64 = 64 * 1024;
 /// The type of the segment that names the dynamic linker.
 const INTERPRETER_SEGMENT: usize = 3;
@@ -27,7 +27,7 @@ fn of(beginning: &[u8]) -> Option<String> {
             let words = String::from_utf8_lossy(line);
             words.split_whitespace().next().map(str::to_owned)
         }
-        // The second byte says that numbers have 64 bits, the third that they begin with the lowest one.
+        // The fifth byte says that numbers have 64 bits, the sixth that the lowest byte comes first.
         [0x7f, b'E', b'L', b'F', 2, 1, ..] => of_elf(beginning),
         _ => None,
     }
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_linked_dynamically_names_its_linker() {
-        // Tests are.
+        // Tests are linked dynamically.
         let found = of_file(&std::env::current_exe().unwrap()).unwrap().unwrap();
         assert!(found.starts_with("/lib") && found.contains("ld-linux"), "{found}");
     }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_a_file_is_it_names_nothing() {
+    fn any_other_file_names_no_interpreter() {
         let mut hostile = vec![0xff; 200];
         hostile[..6].copy_from_slice(b"\x7fELF\x02\x01");
         for content in [b"".as_slice(), b"#!", b"\x7fELF", b"\x7fELF\x02\x01", &hostile] {

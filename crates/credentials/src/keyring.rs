@@ -1,4 +1,4 @@
-//! The credentials of several Secrets, and which of them an image may be shown.
+//! The credentials of several Secrets, and which of them match an image.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::Credential;
 use crate::docker_config::{DecodeError, DockerConfig, Layout, Login};
 use crate::pattern::{Fit, Pattern};
 
-/// No more credentials are offered for one image: each of them may cost a request that a registry refuses.
+/// The most credentials for one image: each of them may cost a request that a registry refuses.
 pub const MAX_CANDIDATES: usize = 32;
-/// No more entries are kept, however many Secrets they come from.
+/// The most entries, however many Secrets they come from.
 pub const MAX_ENTRIES: usize = 8192;
 
-/// Credentials by what they are for.
+/// Credentials by pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     logins: BTreeMap<Pattern, Vec<Login>>,
@@ -21,7 +21,7 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// Reads Secrets, given as name, type and data. What cannot be used is told in sentences that name the Secret
+    /// Reads Secrets, given as name, type and data. What cannot be used is reported in sentences that name the Secret
     /// and the registry, and repeat nothing of the content.
     pub fn from_secrets<'a>(
         secrets: impl IntoIterator<Item = (&'a str, &'a str, &'a BTreeMap<String, Vec<u8>>)>,
@@ -51,7 +51,7 @@ impl Keyring {
         problems.into_iter().map(|problem| format!("secret {name} cannot be used whole: {problem}")).collect()
     }
 
-    /// Adds what a config holds, behind what is there, and returns its problems.
+    /// Adds the entries of a config after those that are there, and returns its problems.
     pub fn add(&mut self, config: DockerConfig) -> Vec<String> {
         let mut problems = config.problems;
         for (pattern, login) in config.logins {
@@ -65,7 +65,7 @@ impl Keyring {
         problems
     }
 
-    /// The credentials for an image, in the order in which they are to be tried: the longest path first, named hosts
+    /// The credentials for an image, in the order in which they should be tried: the longest path first, literal hosts
     /// before globs, then the order of the Secrets; aliases of Docker Hub come last.
     ///
     /// Each is tied to the image's own registry, which is the only host it may be sent to.

@@ -1,4 +1,4 @@
-//! Registry credentials: where they come from, which image they are for, and how they stay out of texts.
+//! Registry credentials: where they come from, which image they are for, and how they are kept out of texts.
 
 #![warn(missing_docs)]
 

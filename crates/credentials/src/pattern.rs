@@ -1,26 +1,26 @@
 //! Which images a key of a docker config, or a pattern of a plugin, is for: `[scheme://]host[:port][/path]`.
 //!
-//! Kubelet's rules, so that a Secret that works for pods works here: each label of the host may have `*`, which
-//! never crosses a dot; ports are equal; the path is a prefix. Two things match here that do not there, and both
-//! stay with the registry that was meant: IPv6 hosts, and the other names of Docker Hub.
+//! These are kubelet's rules, so that a Secret that works for pods works here: each label of the host may have `*`,
+//! which never crosses a dot; ports are equal; the path is a prefix. Two things match here that do not match there, and
+//! both stay within the intended registry: IPv6 hosts, and the other names of Docker Hub.
 
 use prewarm_api::reference::ImageRef;
 
-/// The registry of names without a registry.
+/// The registry of images whose name has no registry.
 const HUB: &str = "docker.io";
 /// Names under which docker and others store the credentials of Docker Hub.
 const HUB_ALIASES: [&str; 3] = ["index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"];
-/// No longer key is taken: a host has at most 253 characters and a repository 255.
+/// The longest key: a host has at most 253 characters and a repository 255.
 const MAX_BYTES: usize = 1024;
 
-/// How well a pattern fits. A name of the registry itself comes before an alias of it.
+/// How well a pattern fits. A name of the registry itself comes before an alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     Named,
     Alias,
 }
 
-/// A parsed key. Its order is that of its text: the reverse of it puts the most specific key first.
+/// A parsed key. Keys are ordered by their text; in reverse order the most specific key comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pattern {
     text: String,
@@ -29,7 +29,7 @@ pub(crate) struct Pattern {
     path: String,
 }
 
-/// Why a text is no pattern. Nothing of the text is repeated, because nobody knows what was put there.
+/// Why a text is not a pattern. Nothing of the text is repeated, because it may be anything, even a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatternError {
     #[error("it has more than {MAX_BYTES} bytes")]
@@ -45,7 +45,7 @@ pub(crate) enum PatternError {
 }
 
 impl Pattern {
-    /// Reads a key as docker writes it.
+    /// Parses a key as docker writes it.
     pub(crate) fn parse(key: &str) -> Result<Self, PatternError> {
         if key.len() > MAX_BYTES {
             return Err(PatternError::Long);
@@ -72,7 +72,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether and how the pattern is for this image.
+    /// Whether and how well the pattern fits this image.
     pub(crate) fn fit(&self, image: &ImageRef) -> Option<Fit> {
         let path = format!("/{}", image.repository());
         if !path.starts_with(&self.path) {
@@ -87,7 +87,7 @@ impl Pattern {
     }
 }
 
-/// Host with port, and path. The two prefixes of registry APIs are no part of a path, and neither is a lone slash.
+/// Host with port, and path. The two prefixes of registry APIs are not part of a path, and neither is a slash alone.
 fn split(key: &str) -> (&str, &str) {
     let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
     let bare = bare.split(['?', '#']).next().unwrap_or_default();
@@ -134,7 +134,7 @@ fn label_matches(pattern: &str, label: &str) -> bool {
     let Some(mut left) = label.strip_prefix(first) else { return false };
     let mut pieces: Vec<&str> = rest.split('*').collect();
     let last = pieces.pop().unwrap_or_default();
-    // The earliest place of each piece leaves the most for the rest, so nothing has to be tried again.
+    // The earliest position of each piece leaves the most for the rest, so no backtracking is needed.
     for piece in pieces {
         let Some(at) = left.find(piece) else { return false };
         left = &left[at + piece.len()..];
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_for_other_places_do_not_match() {
+    fn keys_for_other_registries_do_not_match() {
         for (key, image) in [
             ("ghcr.io", "quay.io/team/app"),
             ("ghcr.io", "xghcr.io/team/app"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_keys_are_refused_with_a_reason() {
+    fn invalid_keys_are_refused_with_a_reason() {
         for (key, reason) in [
             ("", PatternError::NoHost),
             ("https:///team", PatternError::NoHost),

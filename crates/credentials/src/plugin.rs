@@ -1,5 +1,5 @@
-//! Kubelet's credential provider plugins: programs that answer with credentials for an image, as cloud registries
-//! have them. The same config file and the same programs serve kubelet and the agent.
+//! Kubelet's credential provider plugins: programs that answer with credentials for an image, as cloud registries need
+//! them. The same config file and the same programs serve kubelet and the agent.
 
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,7 +23,7 @@ mod fields;
 mod flight;
 mod response;
 
-/// A plugin that has not answered after this time is stopped, unless another limit is given.
+/// A plugin that has not answered after this time is stopped, unless another limit is set.
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// All plugins of a config, as a source of credentials.
@@ -31,7 +31,7 @@ pub struct Plugins {
     plugins: Vec<Plugin>,
 }
 
-/// Why plugins cannot be used. Each says which file to look at.
+/// Why plugins cannot be used. Each error says which file to look at.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The config file cannot be read.
@@ -39,10 +39,10 @@ pub enum LoadError {
     ReadConfig {
         /// The config file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The config file says something that cannot be.
+    /// The config file has invalid contents.
     #[error("cannot use the credential provider config {}: {}", file.display(), complaints.join("; "))]
     InvalidConfig {
         /// The config file.
@@ -53,21 +53,21 @@ pub enum LoadError {
     /// A plugin of the config is not in the folder.
     #[error("cannot find the credential plugin {}, which the config names", program.display())]
     FindPlugin {
-        /// Where it was looked for.
+        /// The file that was expected.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A plugin of the config cannot be run.
     #[error("the credential plugin {} is not an executable file", program.display())]
     NotExecutable {
-        /// The file.
+        /// The file that cannot be run.
         program: PathBuf,
     },
 }
 
 impl Plugins {
-    /// Reads the config and finds its plugins in the folder. Nothing is run before the first image asks for it.
+    /// Reads the config and finds its plugins in the folder. Nothing is run before the first image needs it.
     pub fn load(config_file: &Path, folder: &Path, time_limit: Duration) -> Result<Self, LoadError> {
         let text = read_bounded(config_file)
             .map_err(|source| LoadError::ReadConfig { file: config_file.to_owned(), source })?;
@@ -84,7 +84,8 @@ impl Plugins {
 }
 
 impl CredentialSource for Plugins {
-    /// The fingerprint stays the same: tokens of plugins change with every run, and that is no news to anybody.
+    /// The fingerprint stays the same: tokens of plugins change with every run, and that is not a change of the
+    /// credentials.
     fn credentials<'a>(&'a self, request: &'a CredentialRequest) -> BoxFuture<'a, Found> {
         let fitting = self.plugins.iter().filter(|plugin| plugin.is_for(&request.image));
         let answers = join_all(fitting.map(|plugin| plugin.answer(&request.image)));

@@ -1,4 +1,4 @@
-//! The seam between pulling and where credentials come from. Secrets, plugins and whatever follows each implement
+//! The seam between pulling and the sources of credentials. Secrets, plugins and others each implement
 //! [`CredentialSource`]; [`Chain`] asks several in order and joins their answers.
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,22 +11,22 @@ use prewarm_api::reference_object::ObjectReference;
 
 use crate::Credential;
 
-/// One place credentials come from.
+/// One source of credentials.
 ///
-/// A source never fails as a whole: what it could not read is a problem beside what it could, because a broken
-/// plugin must not hide a good secret.
+/// A source never fails as a whole: what it could not read is a problem beside what it could read, because a broken
+/// plugin must not hide a good Secret.
 pub trait CredentialSource: Send + Sync {
-    /// Finds the credentials for an image, the most fitting first.
+    /// Finds the credentials for an image, best match first.
     fn credentials<'a>(&'a self, request: &'a CredentialRequest) -> BoxFuture<'a, Found>;
 
     /// A short fixed word for metrics and logs.
     fn name(&self) -> &'static str;
 }
 
-/// What credentials are wanted for.
+/// What credentials are needed for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CredentialRequest {
-    /// The image that is to be pulled.
+    /// The image to pull.
     pub image: ImageRef,
     /// The Secrets that its task names.
     pub secrets: Vec<SecretReference>,
@@ -47,20 +47,20 @@ pub enum Beneficiary {
 /// What a source found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// To be tried in this order.
+    /// The credentials, in the order in which they should be tried.
     pub credentials: Vec<Credential>,
     /// Sentences for people, without any credential in them: what was missing, malformed or failed.
     pub problems: Vec<String>,
-    /// The names of what was read and has nothing for the image, for people who wonder why they are refused.
+    /// The names of what was read and has nothing for the image, for people who wonder why a registry refuses them.
     pub unmatched: Vec<String>,
-    /// Changes when the contents behind the answer change. It means something only within this process: see
+    /// Changes when the contents behind the answer change. It is meaningful only within this process: see
     /// [`fingerprint`].
     pub fingerprint: u64,
 }
 
 /// A number that differs for different content.
 ///
-/// It is keyed with a random value of this process, so that a number in a log tells nothing about the content, not
+/// It is keyed with a random value of this process, so that a number in a log reveals nothing about the content, not
 /// even to somebody who guesses it.
 pub fn fingerprint(content: impl std::hash::Hash) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -82,7 +82,7 @@ impl Chain {
 
 impl CredentialSource for Chain {
     fn credentials<'a>(&'a self, request: &'a CredentialRequest) -> BoxFuture<'a, Found> {
-        // All are asked at once: a plugin may take seconds, and so may a Secret.
+        // All are asked at the same time: a plugin may take seconds, and so may a Secret.
         join_all(self.sources.iter().map(|source| source.credentials(request))).map(join).boxed()
     }
 
@@ -103,7 +103,7 @@ fn join(answers: Vec<Found>) -> Found {
     joined
 }
 
-/// Removes what already stands earlier in the list. Lists are short, so comparing all pairs is cheap.
+/// Removes repetitions of earlier elements. Lists are short, so comparing all pairs is cheap.
 fn keep_first<T: PartialEq>(list: &mut Vec<T>) {
     let mut kept = Vec::with_capacity(list.len());
     for item in list.drain(..) {

@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets on what they found, and on what is worth starting from.
+//! The bodies of the fuzz targets, on their seed inputs and on what they found.
 
 #[path = "../../../fuzz/bodies/docker_config.rs"]
 mod docker_config;

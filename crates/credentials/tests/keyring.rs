@@ -1,4 +1,4 @@
-//! Which credentials of which Secrets an image is shown, and in which order.
+//! Which credentials of which Secrets match an image, and in which order.
 
 #![expect(clippy::unwrap_used, reason = "shared steps of tests may panic")]
 
@@ -132,7 +132,7 @@ fn an_image_is_offered_a_bounded_number_of_credentials() {
     assert_eq!(found.first().map(String::as_str), Some("p0"));
 }
 
-/// Keys and images from few words, so that they often meet.
+/// Keys and images from few words, so that they often match.
 fn host() -> impl Strategy<Value = String> {
     let label = prop_oneof!["a", "b", "\\*", "a\\*"];
     (prop::collection::vec(label, 1..4), prop::option::of(1u16..3))
@@ -144,7 +144,7 @@ fn path() -> impl Strategy<Value = String> {
         .prop_map(|words| words.iter().flat_map(|word| ["/", word]).collect())
 }
 
-/// Kubelet's rule in its plainest form, as a second opinion.
+/// Kubelet's rule in its simplest form, as a second opinion.
 fn is_for(key: &str, image: &ImageRef) -> bool {
     let split = |text: &str| {
         let (host, path) = text.split_once('/').unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! Answers of one plugin that still hold.
+//! Answers of one plugin that are still valid.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::response::{Answer, Key, Scope};
 
-/// No more answers of one plugin are kept.
+/// The most answers of one plugin.
 pub(super) const MAX_ENTRIES: usize = 256;
 
 #[derive(Default)]
@@ -17,7 +17,8 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The answer that holds for an image: for it alone before its registry, and that before all.
+    /// The valid answer for an image: one for the image itself before one for its registry, and that before one for
+    /// all.
     pub(super) fn find(&self, image: &ImageRef, now: Instant) -> Option<Arc<Answer>> {
         [Scope::Image, Scope::Registry, Scope::Global]
             .into_iter()
@@ -26,7 +27,7 @@ impl Cache {
             .map(|(_, answer)| Arc::clone(answer))
     }
 
-    /// Keeps an answer as long as it says. If there is no room, the one that would go first makes it.
+    /// Keeps an answer as long as it says. If there is no room, the one that expires first makes way.
     pub(super) fn keep(&mut self, image: &ImageRef, answer: &Arc<Answer>, now: Instant) {
         self.entries.retain(|_, (expires, _)| now < *expires);
         if answer.keep.is_zero() {
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_has_a_bound_and_gives_up_what_ends_first() {
+    fn the_cache_is_bounded_and_drops_what_expires_first() {
         let (mut cache, now) = (Cache::default(), Instant::now());
         cache.keep(&image("a.example/first"), &answer(Scope::Image, 1), now);
         for number in 0..MAX_ENTRIES {

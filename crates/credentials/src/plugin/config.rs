@@ -10,13 +10,13 @@ use super::fields::Fields;
 use crate::SecretText;
 use crate::pattern::Pattern;
 
-/// No larger config file is read.
+/// The largest config file, in bytes.
 pub(super) const MAX_FILE_BYTES: usize = 1024 * 1024;
-/// No more plugins are taken.
+/// The most plugins.
 const MAX_PROVIDERS: usize = 32;
-/// No more patterns of one plugin are taken.
+/// The most patterns of one plugin.
 const MAX_PATTERNS: usize = 256;
-/// No more complaints are told at once.
+/// The most complaints that are reported together.
 const MAX_COMPLAINTS: usize = 16;
 
 const KIND: &str = "CredentialProviderConfig";
@@ -42,10 +42,11 @@ pub(super) struct Provider {
     pub(super) env: Vec<(String, SecretText)>,
 }
 
-/// Reads the config, in YAML or JSON, or says all that is wrong with it: each complaint starts with a field's path.
+/// Reads the config, in YAML or JSON, or returns everything that is wrong with it. Each complaint starts with a field's
+/// path.
 pub(super) fn parse(text: &str) -> Result<Vec<Provider>, Vec<String>> {
     let value: Value = serde_saphyr::from_str(text).map_err(|error| {
-        // The parser's own words repeat what it met.
+        // The parser's own message repeats parts of the text.
         let place = error.location().map_or(String::new(), |at| format!(" at line {}", at.line()));
         vec![format!("it is neither YAML nor JSON{place}")]
     })?;

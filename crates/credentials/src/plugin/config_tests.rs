@@ -81,7 +81,7 @@ fn names_that_lead_out_of_the_plugin_folder_are_refused() {
 }
 
 #[test]
-fn a_name_may_stand_only_once() {
+fn a_name_may_be_used_only_once() {
     let provider = &GOOD[GOOD.find("- name: ecr").unwrap()..];
     assert_eq!(
         complaints(&format!("{GOOD}{provider}")),
@@ -90,7 +90,7 @@ fn a_name_may_stand_only_once() {
 }
 
 #[test]
-fn plugins_that_want_a_pods_token_are_refused_with_a_way_out() {
+fn plugins_that_need_a_pods_token_are_refused_with_advice() {
     let text = format!(
         "{GOOD}  tokenAttributes:\n    serviceAccountTokenAudience: reg\n    requireServiceAccount: true\n"
     );
@@ -98,7 +98,7 @@ fn plugins_that_want_a_pods_token_are_refused_with_a_way_out() {
 }
 
 #[test]
-fn a_config_without_plugins_or_without_sense_is_refused() {
+fn a_config_that_is_empty_or_unreadable_is_refused() {
     assert!(complaints("[]")[0].starts_with("the config: must be an object"));
     let empty = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n";
     assert_eq!(complaints(empty), ["providers: must name 1 to 32 plugins"]);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Nothing is cached for longer, whatever is asked. It keeps sums of times within bounds.
+/// Nothing is cached for longer, whatever a plugin asks for. This keeps sums of times within bounds.
 pub(super) const MAX: Duration = Duration::from_hours(30 * 24);
 
-/// Reads a duration that is not negative. A longer one than [`MAX`] is [`MAX`].
+/// Parses a duration that is not negative. One longer than [`MAX`] becomes [`MAX`].
 pub(super) fn parse(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);

@@ -1,5 +1,5 @@
 //! Runs one plugin once: the request on its input, the response from its output, within bounds of time and size.
-//! However the run ends, also by being dropped, the plugin and whatever it started are gone.
+//! However the run ends, even by being dropped, the plugin and everything it started are gone.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -16,11 +16,11 @@ use super::config::Provider;
 use crate::scrub::scrub;
 use crate::{Credential, SecretText, interpreter};
 
-/// A plugin that answers more is stopped.
+/// A plugin whose answer is longer is stopped.
 pub(super) const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
-/// So much of what a plugin complains about is read; the rest is thrown away.
+/// How much of a plugin's standard error is read. The rest is discarded.
 const MAX_COMPLAINT_BYTES: usize = 8 * 1024;
-/// So much of it reaches a message.
+/// How much of it reaches a message.
 const MAX_EXCERPT_BYTES: usize = 256;
 
 /// Why a run gave no response.
@@ -43,14 +43,14 @@ pub(super) enum RunError {
     Failed { status: ExitStatus, words: String },
 }
 
-/// What came out of a finished plugin.
+/// The output of a finished plugin.
 struct Ended {
     status: ExitStatus,
     output: Zeroizing<Vec<u8>>,
     complaint: Zeroizing<Vec<u8>>,
 }
 
-/// Runs the plugin and returns what it wrote.
+/// Runs the plugin and returns its output.
 pub(super) async fn run(
     program: &Path,
     provider: &Provider,
@@ -58,7 +58,7 @@ pub(super) async fn run(
     time_limit: Duration,
 ) -> Result<Zeroizing<Vec<u8>>, RunError> {
     let mut child = start(program, provider).map_err(|error| why_not_started(program, &error))?;
-    // Declared after the child, so dropped before it: the group must be told while its leader is not yet reaped.
+    // Declared after the child, so dropped before it: the group must be signalled before its leader is reaped.
     let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let ended = timeout(time_limit, converse(&mut child, request))
         .await
@@ -67,7 +67,7 @@ pub(super) async fn run(
     if ended.status.success() {
         return Ok(ended.output);
     }
-    // Cut last: a value that is cut in half is no longer recognised.
+    // Cut last: a value that is cut in half would not be recognised.
     let scrubbed = scrub(&String::from_utf8_lossy(&ended.complaint), &values_of(provider));
     let words = cut(&plain(&scrubbed), MAX_EXCERPT_BYTES);
     Err(RunError::Failed { status: ended.status, words })
@@ -85,7 +85,7 @@ fn start(program: &Path, provider: &Provider) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// A program that is there and whose interpreter is not gets the same answer as one that does not exist.
+/// The system's error for a program whose interpreter is missing is the same as for one that does not exist.
 fn why_not_started(program: &Path, error: &std::io::Error) -> RunError {
     let needed = interpreter::of_file(program).ok().flatten().filter(|needed| !Path::new(needed).exists());
     match needed {
@@ -94,7 +94,7 @@ fn why_not_started(program: &Path, error: &std::io::Error) -> RunError {
     }
 }
 
-/// Writes and reads at once, because a plugin may answer before it has read everything.
+/// Writes and reads at the same time, because a plugin may answer before it has read everything.
 async fn converse(child: &mut Child, request: &[u8]) -> Result<Ended, RunError> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
@@ -132,19 +132,19 @@ async fn read_start(pipe: Option<impl AsyncRead + Unpin>) -> Result<Zeroizing<Ve
     }
 }
 
-/// What the plugin was given in its environment must not come back in a message either.
+/// The values in the plugin's environment must not appear in a message either.
 fn values_of(provider: &Provider) -> Vec<Credential> {
     let credential = |value: &SecretText| Credential { password: value.clone(), ..Credential::default() };
     provider.env.iter().map(|(_, value)| credential(value)).collect()
 }
 
-/// Ends a process group when dropped.
+/// Kills a process group when dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // It may have ended by itself; then there is nobody to tell.
+            // It may have ended by itself, so that there is nothing to signal.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

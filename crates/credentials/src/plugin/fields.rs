@@ -1,9 +1,9 @@
-//! Reads fields of the plugins' config one by one, so that each complaint names the path of its field and none
+//! Reads the fields of the plugins' config one by one, so that each complaint names the path of its field and none
 //! repeats a value: values of `env` may be secrets.
 
 use serde_json::{Map, Value};
 
-/// One object of the config, the path to it, and the complaints about all of it.
+/// One object of the config, the path to it, and the complaints about the whole config.
 pub(super) struct Fields<'a> {
     object: Map<String, Value>,
     path: String,
@@ -11,7 +11,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes an object; what is none counts as empty, with a complaint.
+    /// Takes an object. Anything else counts as an empty object, with a complaint.
     pub(super) fn new(value: Value, path: &str, complaints: &'a mut Vec<String>) -> Self {
         let object = if let Value::Object(object) = value {
             object
@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         Self { object, path: path.to_owned(), complaints }
     }
 
-    /// A text that has to be there.
+    /// A required text.
     pub(super) fn text(&mut self, name: &str) -> String {
         match self.object.remove(name) {
             Some(Value::String(text)) if !text.is_empty() => return text,
@@ -43,7 +43,7 @@ impl<'a> Fields<'a> {
         String::new()
     }
 
-    /// A list; a missing one is empty.
+    /// A list. A missing one is empty.
     pub(super) fn list(&mut self, name: &str) -> Vec<Value> {
         match self.object.remove(name) {
             None | Some(Value::Null) => Vec::new(),
@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of texts; a missing one is empty.
+    /// A list of texts. A missing one is empty.
     pub(super) fn texts(&mut self, name: &str) -> Vec<String> {
         let mut texts = Vec::new();
         for (index, value) in self.list(name).into_iter().enumerate() {
@@ -67,14 +67,14 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// Refuses a field whatever it says.
+    /// Refuses a field whatever its value.
     pub(super) fn refuse(&mut self, name: &str, sentence: &str) {
         if self.object.remove(name).is_some_and(|value| !value.is_null()) {
             self.complain(name, sentence);
         }
     }
 
-    /// Goes on with the object in a list.
+    /// The fields of an object in a list.
     pub(super) fn item(&mut self, name: &str, index: usize, value: Value) -> Fields<'_> {
         let path = self.at(&format!("{name}[{index}]"));
         Fields::new(value, &path, self.complaints)
@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
         self.complaints.push(format!("{path}: {sentence}"));
     }
 
-    /// Complains about whatever was not asked for: a misspelt field would be ignored otherwise.
+    /// Complains about all fields that were not read: a misspelt field would be ignored otherwise.
     pub(super) fn finish(mut self) {
         for name in std::mem::take(&mut self.object).keys() {
             self.complain(name, "is not a known field");

@@ -1,12 +1,12 @@
 //! One plugin with its cache. Requests that could share an answer wait for one run instead of starting their own:
 //!
 //! ```text
-//! image a ─▶ run for a ────▶ answer holds for the registry ─▶ cached
+//! image a ─▶ run for a ────▶ answer is for the registry ─▶ cached
 //! image b ─▶ waits for it ─▶ covered, done        (otherwise: a run for b alone)
 //! ```
 //!
-//! Nobody knows for what an answer will hold before the first one; until then all requests share one run. A run
-//! that nobody waits for any longer is dropped, and its process with it.
+//! The scope of answers is unknown before the first one; until then all requests share one run. A run that nobody waits
+//! for is dropped, and its process with it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use super::exec;
 use super::response::{self, Answer, Key, Scope};
 use crate::pattern::Fit;
 
-/// One plugin that can be asked.
+/// One plugin with its cache.
 #[derive(Clone)]
 pub(super) struct Plugin {
     inner: Arc<Inner>,
@@ -40,11 +40,11 @@ struct Inner {
 struct State {
     cache: Cache,
     flights: BTreeMap<Key, WeakShared<BoxFuture<'static, Landed>>>,
-    /// For what the last answer held.
+    /// The scope of the last answer.
     scope: Scope,
 }
 
-/// A finished run: for which image it was, and its answer or the sentence that says why there is none.
+/// A finished run: its image, and its answer or the sentence that says why there is none.
 #[derive(Clone)]
 struct Landed {
     asked: ImageRef,
@@ -57,14 +57,14 @@ impl Plugin {
         Self { inner: Arc::new(Inner { provider, program, time_limit, state: Mutex::new(state) }) }
     }
 
-    /// Whether the config gives this image to this plugin.
+    /// Whether the config assigns this image to this plugin.
     pub(super) fn is_for(&self, image: &ImageRef) -> bool {
         self.inner.provider.match_images.iter().any(|pattern| pattern.fit(image) == Some(Fit::Named))
     }
 
     /// The answer for an image: from the cache, from a run under way, or from a run of its own.
     pub(super) async fn answer(&self, image: &ImageRef) -> Result<Arc<Answer>, Arc<str>> {
-        // The first run may teach for what answers hold, so the second may be shared better; the last never is.
+        // The first run may reveal the scope of answers, so the second may be shared better; the last is never shared.
         for learns in [true, true, false] {
             let scope = if learns { self.inner.state().scope } else { Scope::Image };
             if let Some(outcome) = self.ask(image, scope).await {
@@ -74,7 +74,7 @@ impl Plugin {
         Err("no run was for this image".into())
     }
 
-    /// Asks together with everybody within the same scope; `None` if what came out is not for this image.
+    /// Shares a run with everybody within the same scope. `None` if its answer is not for this image.
     async fn ask(&self, image: &ImageRef, scope: Scope) -> Option<Result<Arc<Answer>, Arc<str>>> {
         let flight = match self.board(image, scope) {
             Ok(cached) => return Some(Ok(cached)),

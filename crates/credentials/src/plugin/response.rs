@@ -1,4 +1,4 @@
-//! What a plugin is asked and what it answers: kubelet's `credentialprovider.kubelet.k8s.io` API.
+//! The requests and answers of plugins: kubelet's `credentialprovider.kubelet.k8s.io` API.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::DockerConfig;
 
 const RESPONSE_KIND: &str = "CredentialProviderResponse";
 
-/// For what a plugin's answer holds.
+/// Which images a plugin's answer is valid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) enum Scope {
     Image,
@@ -21,7 +21,7 @@ pub(super) enum Scope {
     Global,
 }
 
-/// A place in the cache.
+/// A key in the cache.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Image(String),
@@ -39,7 +39,6 @@ impl Scope {
     }
 }
 
-/// A plugin's answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) config: DockerConfig,

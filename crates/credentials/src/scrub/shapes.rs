@@ -1,5 +1,5 @@
-//! Hides what looks like a credential, whether or not anybody here knows it. Each shape keeps the words around the
-//! value, so that a sentence still says what went wrong.
+//! Hides what looks like a credential, whether or not it is known here. Each shape keeps the words around the value, so
+//! that a sentence still says what went wrong.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -20,16 +20,16 @@ const PROSE: [&str; 8] = [
     "requests",
 ];
 
-/// What follows `authorization:` in the sentences of runtimes, where no header is meant.
+/// What follows `authorization:` in sentences of runtimes that do not quote a header.
 const SENTENCES: [&str; 2] = ["authorization failed", "server message:"];
 
 /// In each shape the first group stays and the second is hidden.
 const SHAPES: [&str; 6] = [
-    // https://user:password@host, up to the at sign that ends the authority. A digest stands behind a slash.
+    // https://user:password@host, up to the at sign that ends the authority. A digest comes after a slash.
     r#"([a-z][a-z0-9+.-]*://)([^/?#\s"'<>]+)@"#,
-    // Headers, to the end of the line, quote or list; also as a map is printed.
+    // Headers, to the end of the line, quote or list; also in a printed map.
     r#"\b((?:proxy-)?authorization[\\"']*\s*[:=]\s*[\\"'\[(]*|x-registry-(?:auth|config)[\\"']*\s*[:=]\s*[\\"'\[(]*|(?:set-)?cookie[\\"']*\s*[:=]\s*[\\"'\[(]*)([^\r\n"'\\\])]+)"#,
-    // What a header holds, elsewhere.
+    // The value of a header without its name.
     r"\b((?:bearer|basic)\s+)([a-z0-9._~+/=:-]{8,})",
     // Signed tokens.
     r"()(\beyj[a-z0-9_-]{8,}\.[a-z0-9_-]*(?:\.[a-z0-9_-]*)?)",

@@ -110,7 +110,7 @@ fn ordinary_errors_are_left_as_they_are() {
 }
 
 #[test]
-fn a_text_in_which_marks_would_spell_a_value_is_dropped_whole() {
+fn a_text_in_which_marks_would_form_a_value_is_dropped() {
     let credentials = [password("secret"), password("a***b")];
     assert_eq!(scrub("asecretb", &credentials), "***");
 }
@@ -144,7 +144,7 @@ proptest! {
         after in "[ -~]{0,12}",
     ) {
         for written in encodings(&value) {
-            // Neighbours of the same alphabet would change what an encoded text says, so quotes stand between.
+            // Neighbours from the same alphabet would change an encoded text, so quotes separate them.
             let scrubbed = scrub(&format!("{before}'{written}'{after}"), &[password(&value)]);
             let (left, right) = (format!("{before}'"), format!("'{after}"));
             let by_chance = left.contains(&written) || right.contains(&written);

@@ -11,15 +11,15 @@ use super::MIN_VALUE_BYTES;
 use super::views::View;
 use crate::Credential;
 
-/// What is looked for. Wiped on drop, as the values are.
+/// The values to find. Wiped on drop.
 pub(super) struct Needles {
-    /// Looked for as they are.
+    /// Searched for as they are.
     plain: Vec<Zeroizing<Vec<u8>>>,
-    /// Looked for where a value is expected.
+    /// Searched for where a value is expected.
     short: Vec<Zeroizing<Vec<u8>>>,
-    /// Looked for in base64, with the alphabets of files and of URLs made the same.
+    /// Searched for in base64, with the alphabets of files and of URLs unified.
     base64: Vec<Zeroizing<Vec<u8>>>,
-    /// Looked for in hex, in lower case.
+    /// Searched for in hex, in lower case.
     hex: Vec<Zeroizing<Vec<u8>>>,
 }
 
@@ -31,7 +31,7 @@ impl Needles {
                 needles.add(secret.reveal().as_bytes());
             }
             if !credential.password.is_empty() {
-                // What a docker config and a header hold; a Secret's data is base64 once more.
+                // The form in docker configs and headers. A Secret's data is base64 once more.
                 let pair =
                     Zeroizing::new(format!("{}:{}", credential.username, credential.password.reveal()));
                 let encoded = Zeroizing::new(STANDARD.encode(&*pair));
@@ -54,13 +54,13 @@ impl Needles {
         self.hex.push(Zeroizing::new(value.iter().flat_map(|byte| hex_digits(*byte)).collect()));
     }
 
-    /// Where in the text a value stands, in any encoding.
+    /// Where the values are in the text, in any encoding.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         for view in View::all(text) {
             self.find_plain(&view, &mut found);
             self.find_short(&view, &mut found);
-            // What surrounds an encoded value is encoded with it, and the edges mix bits of both: take all of it.
+            // The surroundings of a value are encoded with it, and the edges mix bits of both, so all of it is hidden.
             let folded = fold(&view.bytes, |byte| match byte {
                 b'-' => b'+',
                 b'_' => b'/',
@@ -80,7 +80,7 @@ impl Needles {
         }
     }
 
-    /// A short value counts as a word of its own behind a colon, an equals sign or a quote.
+    /// A short value counts if it is a word of its own after a colon, an equals sign or a quote.
     fn find_short(&self, view: &View, found: &mut Vec<Range<usize>>) {
         for needle in &self.short {
             let ranges =
@@ -115,7 +115,7 @@ fn find_runs(
     }
 }
 
-/// The characters of base64 that depend on the value alone, if it starts `offset` bytes after a group of three.
+/// The characters of base64 that depend only on the value, if it starts `offset` bytes after a group of three.
 fn base64_core(value: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
     const BITS_PER_CHARACTER: usize = 6;
     let mut padded = Zeroizing::new(vec![0; offset]);

@@ -1,16 +1,16 @@
-//! A text as it reads with its escapes undone, byte by byte with the places they came from. Looking for a value in
-//! a view finds it however many of its characters were escaped.
+//! A text with its escapes undone, byte by byte with the positions they came from. Searching a view finds a value
+//! however many of its characters were escaped.
 
 use std::ops::Range;
 
-/// Bytes, and for each where it stands in the text.
+/// Bytes, and the position of each in the text.
 pub(super) struct View {
     pub(super) bytes: Vec<u8>,
     places: Vec<Range<usize>>,
 }
 
 impl View {
-    /// Every way in which the text may have to be read; those that change nothing are left out.
+    /// Every way in which the text may have to be read. Those that change nothing are left out.
     pub(super) fn all(text: &str) -> Vec<Self> {
         let plain = Self {
             bytes: text.as_bytes().to_vec(),
@@ -18,16 +18,16 @@ impl View {
         };
         let query = plain.undo(b'%', percent);
         let quoted = plain.undo(b'\\', backslash);
-        // A quoted text is quoted again when an error is put into JSON; a query may be quoted as well.
+        // A quoted text is quoted again when an error is put into JSON. A query may be quoted as well.
         let twice = quoted.as_ref().and_then(|view| view.undo(b'\\', backslash));
         let mixed = quoted.as_ref().and_then(|view| view.undo(b'%', percent));
         let inner = query.as_ref().and_then(|view| view.undo(b'\\', backslash));
-        // Behind a stray backslash the first escape of a value reads as an escaped backslash and a plain rest.
+        // After a stray backslash, the first escape of a value reads as an escaped backslash and a plain rest.
         let stray = plain.undo(b'\\', |bytes| backslash(bytes).filter(|_| bytes.get(1) != Some(&b'\\')));
         [Some(plain), query, quoted, twice, mixed, inner, stray].into_iter().flatten().collect()
     }
 
-    /// Where the bytes of a range in this view stand in the text.
+    /// The position in the text of a range in this view.
     pub(super) fn place(&self, range: &Range<usize>) -> Range<usize> {
         match self.places.get(range.clone()) {
             Some([first, .., last]) => first.start..last.end,

@@ -1,4 +1,4 @@
-//! A folder with one plugin in it. The plugin is the shell with a script as argument, because a file that was just
+//! A folder with one plugin. The plugin is the shell with a script as its argument, because a file that has just been
 //! written cannot always be run: another test may be starting a process at that moment.
 
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use prewarm_credentials::{CredentialRequest, CredentialSource, Found, Plugins};
 use tempfile::TempDir;
 
-/// An answer that holds for the registry for an hour.
+/// An answer that is valid for the registry for an hour.
 pub const RESPONSE: &str = r#"{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"reg.example":{"username":"robot","password":"hunter2"}}}"#;
 
 pub struct Bench {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::bench::{self, Bench, RESPONSE};
 
-/// Leaves a child behind that holds the pipes, and says its number.
+/// Leaves a child behind that holds the pipes, and writes its process id.
 const HANGS: &str = "sleep 1000 & echo $! >child; echo $$ >leader; wait";
 
 fn is_running(bench: &Bench, file: &str) -> bool {
     let id = bench.read(file);
     let state = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
-    // A zombie has ended; it waits to be seen by its parent.
+    // A zombie has ended and only waits for its parent.
     Path::new("/proc").join(id.trim()).exists() && !state.is_empty() && !state.contains(") Z ")
 }
 
@@ -35,7 +35,7 @@ async fn a_plugin_that_hangs_is_stopped_with_everything_it_started() {
 }
 
 #[tokio::test]
-async fn a_plugin_nobody_waits_for_any_longer_is_stopped_with_everything_it_started() {
+async fn a_plugin_that_nobody_waits_for_is_stopped_with_everything_it_started() {
     let bench = Bench::new(HANGS);
     let plugins = bench.plugins();
     let asking = tokio::spawn(async move { bench::ask(&plugins, "reg.example/app").await });
@@ -68,7 +68,7 @@ async fn a_plugin_whose_libraries_are_missing_is_refused_with_that_reason() {
     let bench = Bench::new("true");
     let plugin = bench.path("plugin");
     std::fs::remove_file(&plugin).unwrap();
-    // Written by another process: a file that this one writes may be busy while another test starts something.
+    // Written by another process: a file that this process writes may be busy while another test starts something.
     let make = "sed s/ld-linux/ld-never/ /bin/sh >plugin && chmod 755 plugin";
     let elsewhere = std::process::Command::new("sh").args(["-c", make]).current_dir(bench.path("")).status();
     assert!(elsewhere.unwrap().success());

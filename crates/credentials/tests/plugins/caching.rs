@@ -1,5 +1,5 @@
-//! How often a plugin runs. Time is moved between runs, never during one: a paused clock jumps to the next timer
-//! while a process is being waited for.
+//! How often a plugin runs. The clock is advanced between runs, never during one: a paused clock jumps to the next
+//! timer while a test waits for a process.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn an_answer_without_duration_is_used_as_long_as_the_config_says() {
 }
 
 #[tokio::test]
-async fn an_answer_for_no_time_and_a_failure_are_not_kept() {
+async fn an_answer_without_a_validity_and_a_failure_are_not_kept() {
     let bench = counting(&RESPONSE.replace("1h", "0s"));
     let plugins = bench.plugins();
     assert_eq!(runs_after(&bench, &plugins, "reg.example/a").await, 1);
@@ -75,7 +75,7 @@ async fn requests_at_the_same_time_share_one_run_even_if_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn requests_for_different_images_share_a_run_as_far_as_its_answer_goes() {
+async fn requests_for_different_images_share_a_run_within_the_scope_of_its_answer() {
     for (scope, runs) in [("Image", 4), ("Registry", 2), ("Global", 1)] {
         let bench = counting(&RESPONSE.replace("Registry", scope));
         let plugins = bench.plugins();

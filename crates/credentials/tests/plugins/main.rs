@@ -97,7 +97,7 @@ async fn a_plugins_complaint_is_short_and_without_credentials() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_used_is_told_without_repeating_it() {
+async fn an_answer_that_cannot_be_used_is_reported_without_repeating_it() {
     for (answer, problem) in [
         ("hunter2".to_owned(), "its answer is not a CredentialProviderResponse in JSON, at line 1, column 1"),
         (RESPONSE.replace("Response", "Request"), "its answer is not a CredentialProviderResponse"),
