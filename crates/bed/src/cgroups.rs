@@ -1,8 +1,8 @@
 //! Removes the cgroup directories of beds that are gone.
 //!
-//! A bed's name carries the process id of whoever started it, so a directory whose starter is dead belongs to nobody.
-//! Names nest (`prewarm-7`, and `prewarm-7.3` for a bed started inside it), and a bed looks after its own children
-//! only: from inside, the process ids of others mean nothing.
+//! A bed's name contains the process id of its starter, so a directory whose starter is dead belongs to nobody. Names
+//! nest (`prewarm-7`, and `prewarm-7.3` for a bed started inside it), and a bed looks after its own children only:
+//! inside it, the process ids of others mean nothing.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// A killed bed needs a moment until its last process has died and its cgroups count as empty.
+/// How long a killed bed may take until its last process has died and its cgroups count as empty.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Removes every cgroup directory of one bed, and gives up silently where a process is still in it: the next sweep
-/// finds it again.
+/// Removes every cgroup directory of one bed, and gives up silently if a process is still in it: the next sweep finds
+/// it again.
 pub fn sweep(bed: &str) {
     let is_of_bed = |name: &str| name == bed || name.starts_with(&format!("{bed}."));
     for directory in directories(Path::new(ROOT), is_of_bed) {
@@ -33,7 +33,7 @@ pub fn sweep_stale(prefix: &str) {
         starter(name, prefix).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
     };
     for directory in directories(Path::new(ROOT), is_stale) {
-        // A failure means that a process lives in it after all, which is no harm.
+        // A failure means that a process is still in it, which does no harm.
         let _still_in_use = remove_tree(&directory);
     }
 }
@@ -69,8 +69,8 @@ pub fn directories(root: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> 
         .collect()
 }
 
-/// Removes a directory and those below it, unless somebody else has: a bed that starts sweeps what it takes for stale. The
-/// files in a cgroup directory are the kernel's and vanish with it.
+/// Removes a directory and those below it. Another process may do the same: a bed that starts sweeps what it considers
+/// stale. The files in a cgroup directory are the kernel's and vanish with it.
 fn remove_tree(directory: &Path) -> io::Result<()> {
     let remove = || {
         for entry in fs::read_dir(directory)? {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_somebody_else_has_removed_is_gone() {
+    fn a_tree_that_another_process_has_removed_is_no_error() {
         let root = tempfile::tempdir().unwrap();
         remove_tree(&root.path().join("bed")).unwrap();
     }

@@ -1,9 +1,9 @@
-//! What a bed needs of the operating system, and the packages that bring it.
+//! What a bed needs of the operating system, and the packages that provide it.
 
 use std::env;
 use std::path::PathBuf;
 
-/// A command, or the path of a file that is no command, and the Debian or Ubuntu package that installs it.
+/// A command, or the path of a file that is not a command, and the Debian or Ubuntu package that installs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
     pub name: &'static str,
@@ -23,7 +23,8 @@ pub const NEEDED: &[Command] = &[
     Command { name: "conmon", package: "conmon" },
 ];
 
-/// What building the parts in C needs besides. The headers are no commands, and gcc does not bring those of libc.
+/// What building the parts in C needs in addition. The headers are not commands, and gcc does not install those of
+/// libc.
 pub const COMPILING: &[Command] = &[
     Command { name: "gcc", package: "gcc" },
     Command { name: "pkg-config", package: "pkg-config" },
@@ -31,12 +32,13 @@ pub const COMPILING: &[Command] = &[
     Command { name: "/usr/include/seccomp.h", package: "libseccomp-dev" },
 ];
 
-/// Those that are not installed.
+/// The commands that are not installed.
 pub fn missing(commands: &[Command]) -> Vec<Command> {
     commands.iter().copied().filter(|command| find(command.name).is_none()).collect()
 }
 
-/// Where a command lies. The system directories count even if a user's `PATH` leaves them out. A path is where it says.
+/// The path of a command. The system directories count even if a user's `PATH` leaves them out. A path stands for
+/// itself.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)

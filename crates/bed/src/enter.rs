@@ -22,14 +22,14 @@ use crate::programs::{self, MODULES, Module, NotBuilt};
 use crate::sweeper::{self, Sweeper};
 use crate::{cgroups, inside};
 
-/// Holds the bed's name; only set inside one.
+/// Holds the bed's name. It is only set inside a bed.
 pub const BED_VARIABLE: &str = "PREWARM_BED";
 
-/// What the names of beds begin with, unless they are started inside another.
+/// The prefix of the names of beds that are not started inside another one.
 pub const NAME_PREFIX: &str = "prewarm-";
 
-/// What the bed must not inherit: proxies would be asked for addresses that exist inside only, and a developer's own
-/// cluster is nothing that a test may touch.
+/// Variables that the bed must not inherit: proxies would be asked for addresses that exist only inside, and a test
+/// must not touch a developer's own cluster.
 const FORGOTTEN: &[&str] = &[
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -57,8 +57,8 @@ pub enum Unavailable {
 
 /// Makes sure that the rest of the program runs inside a bed.
 ///
-/// Inside it returns. Outside it starts the same program with the same arguments inside a bed, waits for its end,
-/// and exits as it did: nothing after this call runs outside.
+/// Inside, it returns. Outside, it starts the same program with the same arguments inside a bed, waits for its end, and
+/// exits with its code: nothing after this call runs outside.
 pub fn enter() -> Result<(), Unavailable> {
     if sweeper::is_asked_for() {
         sweeper::run();
@@ -79,7 +79,7 @@ pub fn enter() -> Result<(), Unavailable> {
 
 /// Whether this process already runs in a bed.
 ///
-/// The variable alone would not do: a bed inside a bed is started by a process that has it set.
+/// The variable alone is not enough: a bed inside a bed is started by a process that has it set.
 pub fn is_inside() -> bool {
     process::id() == 1 && env::var_os(BED_VARIABLE).is_some()
 }
@@ -89,7 +89,7 @@ pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// Says what this machine lacks for a bed.
+/// Returns what this machine lacks for a bed.
 pub fn check() -> Result<(), Unavailable> {
     if !is_root() {
         return Err(Unavailable::NotRoot);
@@ -109,7 +109,7 @@ pub fn check() -> Result<(), Unavailable> {
 }
 
 fn run(bed: &str) -> ExitStatus {
-    // Killed with whoever runs the tests. There is nothing to do about a failure: the bed then merely ends by itself.
+    // Killed with the process that runs the tests. If this fails, the bed merely has to end by itself.
     let _kept_alive = set_parent_process_death_signal(Some(Signal::KILL));
     let binary = env::current_exe().expect("a running program has a path");
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -128,7 +128,7 @@ fn unshare() -> Command {
     command
 }
 
-/// What the names of beds started from here begin with.
+/// The prefix of the names of beds that are started from here.
 fn child_prefix() -> String {
     env::var(BED_VARIABLE).map_or_else(|_| NAME_PREFIX.to_owned(), |bed| format!("{bed}."))
 }

@@ -1,11 +1,12 @@
 //! Where tests with real programs run.
 //!
 //! A bed is one `unshare` of the network, mount and process namespaces around a whole test binary. Inside it every
-//! address is free and no packet leaves; when its first process dies the kernel ends every other process and drops
+//! address is free and no packet leaves; when its first process dies, the kernel ends every other process and drops
 //! every mount. Only empty cgroup directories would be left, and a process that outlives the bed removes them.
 //!
 //! This crate knows the pinned programs ([`programs`]) and how to get into a bed ([`enter`]). It knows nothing of
-//! Kubernetes and has no async runtime, because the task runner needs it too. What runs inside is in the test kit.
+//! Kubernetes and has no async runtime, because the task runner needs it too. What runs inside a bed is in the test
+//! kit.
 
 #![expect(
     clippy::missing_panics_doc,

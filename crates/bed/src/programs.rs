@@ -1,7 +1,7 @@
-//! The pinned programs of a real cluster, and where they lie.
+//! The pinned programs of a real cluster, and their paths.
 //!
 //! Each [`Module`] is a folder under `tools/` with a `go.mod` that names the version and a `go.sum` that fixes every
-//! byte. `cargo xtask tools` builds them into a per-user cache; this module only says where.
+//! byte. `cargo xtask tools` builds them into a per-user cache; this module only knows the paths.
 
 mod modules;
 
@@ -17,25 +17,25 @@ pub use modules::MODULES;
 /// A directory of existing programs to use instead of the cache.
 pub const TOOLS_VARIABLE: &str = "PREWARM_TOOLS";
 
-/// The same for what `setup-envtest` downloads; it holds etcd, kube-apiserver and kubectl only.
+/// The same for what `setup-envtest` downloads. It holds only etcd, kube-apiserver and kubectl.
 pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
-/// Build tags of every module: names of hosts and users are looked up by Go, never by libc. Modules with parts in C would
+/// Build tags of every module: Go itself looks up names of hosts and users, never libc. Modules with parts in C would
 /// otherwise have another `net` than the rest, and nearly every package would be compiled twice.
 const TAGS: [&str; 2] = ["netgo", "osusergo"];
 
-/// What stands for the version of a module that has no other than that of the tree.
+/// The version of a module that has none besides that of the tree.
 const OURS: &str = "ours";
 
-/// One Go module and the programs that are built from it in one go.
+/// One Go module and the programs that are built from it together.
 pub struct Module {
     /// The folder under `tools/`.
     pub name: &'static str,
-    /// The module whose version stands for all of its programs.
+    /// The module whose version counts for all of its programs.
     pub path: &'static str,
     pub programs: &'static [Program],
-    /// The Go package whose `gitVersion` variables are set by the linker. Without them Kubernetes says it is v0.0.0,
-    /// and clients that compare versions draw the wrong conclusions.
+    /// The Go package whose `gitVersion` variables the linker sets. Without them Kubernetes reports v0.0.0, and clients
+    /// that compare versions draw the wrong conclusions.
     pub version_package: Option<&'static str>,
     pub go_mod: &'static str,
     pub go_sum: &'static str,
@@ -45,11 +45,11 @@ pub struct Module {
     pub native: Option<Native>,
 }
 
-/// How the parts of a module that are written in C are built. It needs a C compiler and libraries with their headers.
+/// How the parts of a module that are written in C are built. This needs a C compiler and libraries with their headers.
 pub struct Native {
     /// Go's build tags besides the usual ones: which of the C libraries are used.
     pub tags: &'static [&'static str],
-    /// Programs in C that the module brings along.
+    /// The module's programs in C.
     pub programs: &'static [NativeProgram],
 }
 
@@ -81,7 +81,7 @@ impl Module {
             .expect("go.mod requires the module that it pins")
     }
 
-    /// Whether all of it lies in our tree, so that there is nothing to pin.
+    /// Whether all of it is in our tree, so that there is nothing to pin.
     fn is_ours(&self) -> bool {
         self.go_mod.lines().next().and_then(|line| line.strip_prefix("module ")) == Some(self.path)
     }
@@ -94,7 +94,7 @@ impl Module {
             .expect("go.mod names the Go release that it needs")
     }
 
-    /// The cache folder of its programs. Any change of a pin, of a program or of a flag is a new folder.
+    /// The cache folder of its programs. Any change of a pin, a program or a flag gives another folder.
     pub fn folder(&self) -> String {
         let (linker_flags, tags) = (self.linker_flags(), self.tags());
         let programs = self.programs.iter().map(|program| program.package);
@@ -113,7 +113,7 @@ impl Module {
         TAGS.iter().chain(native).copied().collect::<Vec<_>>().join(",")
     }
 
-    /// Strips symbols, and stamps the version where a program reports it.
+    /// Strips symbols, and sets the version that a program reports.
     pub fn linker_flags(&self) -> String {
         let mut flags = String::from("-s -w");
         if let Some(package) = self.version_package {
@@ -164,7 +164,7 @@ fn first_with(program: &str, mut directories: impl Iterator<Item = PathBuf>) -> 
     directories.find_map(|directory| Some(directory.join(program)).filter(|path| path.is_file()))
 }
 
-/// The cache folder of something that is built by this recipe. Any change of it is a new folder.
+/// The cache folder of something that is built by this recipe. Any change of the recipe gives another folder.
 pub fn folder(name: &str, version: &str, recipe: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in recipe {
@@ -177,7 +177,7 @@ pub fn folder(name: &str, version: &str, recipe: &[&str]) -> String {
     folder
 }
 
-/// Where built programs are kept, one folder per module and pin.
+/// The directory of built programs, with one folder per module and pin.
 pub fn cache_directory() -> PathBuf {
     let absolute =
         |variable| env::var_os(variable).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     /// A package is compiled once for all modules that have it in the same version, with the same versions below it.
-    /// Kubernetes keeps its own versions, because it is what the embedded API is compared with.
+    /// Kubernetes keeps its own versions, because the embedded API is compared with it.
     #[test]
     fn modules_agree_on_the_libraries_below_most_packages() {
         for library in
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn kubernetes_is_told_its_version() {
+    fn the_linker_sets_the_version_of_kubernetes() {
         let flags = MODULES[0].linker_flags();
         assert!(flags.contains("version.gitVersion=v1.36.4 "), "{flags}");
         assert!(flags.ends_with("version.gitMinor=36"), "{flags}");

@@ -34,9 +34,9 @@ const PROBE_LIMIT: Duration = Duration::from_secs(1);
 pub struct ApiServer {
     pub apiserver: Process,
     pub etcd: Process,
-    /// Runs only if controllers were asked for.
+    /// Runs only if the test asked for controllers.
     pub controller_manager: Option<Process>,
-    /// Runs only if it was asked for.
+    /// Runs only if the test asked for it.
     pub scheduler: Option<Process>,
     address: String,
     directory: PathBuf,
@@ -46,17 +46,17 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts one of its own for a test.
+    /// Starts a server of its own for a test.
     pub async fn start() -> anyhow::Result<Self> {
         Self::configure().start().await
     }
 
-    /// Starts one that differs from the usual, for example by its controllers.
+    /// Configures a server that differs from the usual one, for example by its controllers.
     pub fn configure() -> Configure {
         Configure::default()
     }
 
-    /// The one that all tests of this binary share; the first caller starts it.
+    /// The server that all tests of this binary share. The first caller starts it.
     pub async fn shared() -> anyhow::Result<&'static Self> {
         static SHARED: OnceCell<ApiServer> = OnceCell::const_new();
         SHARED.get_or_try_init(Self::start).await
@@ -75,7 +75,7 @@ impl ApiServer {
         Ok(name)
     }
 
-    /// A fresh namespace in which pods can be made: a controller gives it the service account that they need.
+    /// A fresh namespace in which pods can be created: a controller gives it the service account that they need.
     pub async fn namespace_for_pods(&self) -> anyhow::Result<String> {
         let controllers = self.controller_manager.as_ref().context("no controllers run")?;
         let name = self.namespace().await?;
@@ -105,12 +105,12 @@ impl ApiServer {
         self.ready().await
     }
 
-    /// Where it listens; nodes reach it too.
+    /// The server's URL, which nodes can reach too.
     pub fn url(&self) -> &str {
         &self.address
     }
 
-    /// Runs kubectl as the administrator and returns what it prints.
+    /// Runs kubectl as the administrator and returns its output.
     pub async fn kubectl<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -120,7 +120,7 @@ impl ApiServer {
         String::from_utf8(output.stdout).context("kubectl printed no text")
     }
 
-    /// Runs kubectl as the administrator, for tests about how it ends or what it complains of.
+    /// Runs kubectl as the administrator, for tests of its exit code or its errors.
     pub async fn kubectl_output<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -134,7 +134,7 @@ impl ApiServer {
 
 async fn is_ready(client: &Client) -> bool {
     let request = Request::get("/readyz").body(Vec::new()).expect("a fixed path is a valid request");
-    // Without a limit a frozen server would hold the caller for as long as it is frozen.
+    // Without a limit, a frozen server would block the caller for as long as it is frozen.
     let answer = tokio::time::timeout(PROBE_LIMIT, client.request_text(request)).await;
     matches!(answer, Ok(Ok(_)))
 }

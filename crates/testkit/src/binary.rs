@@ -8,14 +8,14 @@ use anyhow::Context as _;
 /// Names the program to test, for example a release build.
 pub const BINARY_VARIABLE: &str = "PREWARM_BINARY";
 
-/// What the variable names, or else what cargo built along with whoever asks: `env!("CARGO_BIN_EXE_prewarm")`, which is
-/// never out of date.
+/// The program that the variable names, or else the one that cargo built with the calling crate:
+/// `env!("CARGO_BIN_EXE_prewarm")`, which is never out of date.
 pub fn given_or(built: &str) -> PathBuf {
     env::var_os(BINARY_VARIABLE).map_or_else(|| built.into(), PathBuf::from)
 }
 
-/// Where `prewarm` lies: what the variable names, or what was built with the running test.
-/// For whoever is not of the crate that builds it.
+/// The path of `prewarm`: the program that the variable names, or the one that was built with the running test. For
+/// callers outside of the crate that builds it.
 pub fn prewarm() -> anyhow::Result<PathBuf> {
     if let Some(given) = env::var_os(BINARY_VARIABLE) {
         return Ok(given.into());

@@ -8,7 +8,7 @@ use crate::node::{Node, Runtime};
 use crate::registry::Registry;
 use crate::workload;
 
-/// The controllers without which pods would not live as they do anywhere.
+/// The controllers that pods need to behave as in every cluster.
 const CONTROLLERS: [&str; 7] = [
     "garbage-collector-controller",
     "namespace-controller",
@@ -21,13 +21,13 @@ const CONTROLLERS: [&str; 7] = [
 
 /// A running cluster. Dropping it ends its programs and pods.
 pub struct Cluster {
-    /// The first to go: kubelet and pods need the others until they have ended.
+    /// Dropped first: kubelet and pods need the others until they have ended.
     pub nodes: Vec<Node>,
     pub server: ApiServer,
     pub registry: Registry,
 }
 
-/// What differs from the usual cluster.
+/// How a cluster differs from the usual one.
 #[derive(Default)]
 pub struct Configure {
     runtimes: Vec<Runtime>,
@@ -35,12 +35,12 @@ pub struct Configure {
 }
 
 impl Cluster {
-    /// Starts one with a full node for each of these runtimes, and waits until all of them are ready for pods.
+    /// Starts a cluster with a full node for each of these runtimes, and waits until all of them are ready for pods.
     pub async fn start(runtimes: &[Runtime]) -> anyhow::Result<Self> {
         Self::configure().nodes(runtimes).start().await
     }
 
-    /// Starts one that differs from the usual, for example by its controllers.
+    /// Configures a cluster that differs from the usual one, for example by its controllers.
     pub fn configure() -> Configure {
         Configure::default()
     }
@@ -50,7 +50,7 @@ impl Cluster {
         node(&self.server, &self.registry, runtime).await
     }
 
-    /// A fresh namespace in which pods can be made.
+    /// A fresh namespace in which pods can be created.
     pub async fn namespace(&self) -> anyhow::Result<String> {
         self.server.namespace_for_pods().await
     }

@@ -1,14 +1,14 @@
-//! What tests of failing registries start from: a node of each kind, and an image behind a proxy that fails on demand.
+//! The setup for tests of failing registries: a node of each kind, and an image behind a proxy that fails on demand.
 
 use crate::image::{Artifact, Image, Layer};
 use crate::{FaultProxy, Node, Registry, Runtime};
 
 const LAYER: usize = 2 * 1024 * 1024;
 
-/// The host whose images every node asks the proxy for.
+/// The host whose images every node requests from the proxy.
 pub const FAULTY_HOST: &str = "faulty.example";
 
-/// The parts. The image is `shop/web:v1`.
+/// The parts of the setup. The image is `shop/web:v1`.
 pub struct Faulty {
     pub registry: Registry,
     pub proxy: FaultProxy,
@@ -17,7 +17,7 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// Starts everything, without any fault yet.
+    /// Starts everything, without any fault.
     pub async fn start() -> anyhow::Result<Self> {
         let registry = Registry::start().await?;
         let image = Image::new("faults").layer(Layer::of(LAYER)).build();

@@ -1,4 +1,4 @@
-//! What a benchmark prints: one JSON line per figure with its bar, and a failing exit when a bar is missed.
+//! The output of a benchmark: one JSON line per figure with its bar, and a failing exit code when a bar is missed.
 
 use std::process::ExitCode;
 
@@ -38,12 +38,12 @@ impl Figures {
         Self { bench, missed: 0 }
     }
 
-    /// Prints a figure; `value` is rounded to three decimals.
+    /// Prints a figure. `value` is rounded to three decimals.
     pub fn add(&mut self, figure: &str, value: f64, unit: &str, bar: Bar) {
         println!("{}", self.judge(figure, value, unit, bar));
     }
 
-    /// Prints a ratio with both of its sides, each with a name of its own.
+    /// Prints a ratio and both of its sides, each under a name of its own.
     pub fn compare(&mut self, figure: &str, ours: (&str, f64), other: (&str, f64), bar: Bar) {
         let mut line = self.judge(figure, ours.1 / other.1, "×", bar);
         for (name, value) in [ours, other] {
@@ -70,7 +70,6 @@ fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// The middle of some numbers.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -1,11 +1,11 @@
-//! Helm, as a person runs it who has no settings of their own.
+//! Helm without any settings of the machine's user.
 
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use prewarm_bed::{inside, programs};
 
-/// Runs it and returns what it prints.
+/// Runs Helm and returns its output.
 pub fn run(arguments: &[&str]) -> anyhow::Result<String> {
     let home = inside::directory("helm")?;
     let mut helm = Command::new(programs::locate("helm")?);

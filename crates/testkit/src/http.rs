@@ -9,10 +9,10 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
-/// The longest that one request may take.
+/// How long one request may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Asks for a page, and says with which status it is answered.
+/// Requests a page and returns the status of the answer.
 pub async fn get(url: &str) -> anyhow::Result<StatusCode> {
     let what = format!("GET {url}");
     let exchange = async {

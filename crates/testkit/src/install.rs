@@ -1,4 +1,4 @@
-//! Puts definitions on a server and waits until it serves them, and installs what is shipped.
+//! Installs definitions and waits until the server serves them, and installs what is shipped.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt as _};
 
 use crate::{ApiServer, wait};
 
-/// What the programs need before they start, of all that is shipped.
+/// The kinds of shipped objects that programs need before they start.
 const RIGHTS: [&str; 8] = [
     "Namespace",
     "ServiceAccount",
@@ -29,7 +29,8 @@ pub async fn shipped(server: &ApiServer) -> anyhow::Result<()> {
     apply_shipped(server, |kind| kind != DEFINITION).await
 }
 
-/// Applies the namespaces, accounts, roles and policies of `deploy/install.yaml`: what programs need that a test starts itself.
+/// Applies the namespaces, accounts, roles and policies of `deploy/install.yaml`: what the programs that a test starts
+/// itself need.
 pub async fn rights(server: &ApiServer) -> anyhow::Result<()> {
     apply_shipped(server, |kind| RIGHTS.contains(&kind)).await
 }
@@ -47,7 +48,7 @@ async fn apply_shipped(server: &ApiServer, is_wanted: impl Fn(&str) -> bool) -> 
     Ok(())
 }
 
-/// Applies the definitions; those that are already there are brought up to date.
+/// Applies the definitions. Existing ones are updated.
 pub async fn definitions(client: &Client, crds: &[CustomResourceDefinition]) -> anyhow::Result<()> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     for crd in crds {
@@ -70,7 +71,7 @@ pub async fn definitions(client: &Client, crds: &[CustomResourceDefinition]) -> 
     Ok(())
 }
 
-/// Whether the server lists objects of the kind in every version; it takes a moment after the definition is
+/// Whether the server lists objects of the kind in every version. This takes a moment after the definition is
 /// established.
 async fn is_served(client: &Client, crd: &CustomResourceDefinition) -> bool {
     for version in &crd.spec.versions {

@@ -1,4 +1,5 @@
-//! What the kernel says about a process: CPU time, memory, wake-ups. Counts, so that a busy machine changes little.
+//! The kernel's figures of a process: CPU time, memory, wake-ups. They are counts, so a busy machine changes them
+//! little.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// User and system time of a process, in seconds.
 pub fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).with_context(|| format!("process {pid}"))?;
-    // The name of the program stands in parentheses and may hold anything; the numbers come after it.
+    // The name of the program is in parentheses and may contain anything; the numbers come after it.
     let (_, fields) = stat.rsplit_once(") ").with_context(|| format!("not a stat line: {stat}"))?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let ticks = |index: usize| -> anyhow::Result<f64> {

@@ -1,6 +1,6 @@
-//! A node: a container runtime in a network namespace of its own, joined to the bed's bridge.
+//! A node: a container runtime in a network namespace of its own, connected to the bed's bridge.
 //!
-//! Most tests need no more. A *full* node has a kubelet, too, and runs pods.
+//! Most tests need no more. A *full* node also has a kubelet and runs pods.
 
 mod cgroup;
 mod configure;
@@ -36,10 +36,10 @@ pub use cri::Cri;
 use disk::Mounted;
 use link::Link;
 
-/// The user of programs without privilege; nobody else has its number.
+/// The user of programs without privileges. No other program has its number.
 const STRANGER: u32 = 65_532;
 
-/// How `setpriv` takes everything else away.
+/// The flags of `setpriv` that drop everything else.
 const STRIPPED: [&str; 4] = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"];
 
 /// Which program runs the node's containers.
@@ -51,7 +51,7 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// Every runtime, for tests that hold for each.
+    /// Every runtime, for tests that apply to each.
     pub const ALL: [Self; 2] = [Self::Containerd, Self::Crio];
 
     /// The name of its program.
@@ -65,7 +65,7 @@ impl Runtime {
 
 /// A running node. Dropping it ends its programs and pods.
 pub struct Node {
-    /// Runs on full nodes only. It ends first, because fields are dropped in order, and starts nothing again.
+    /// Runs on full nodes only. It ends first, because fields are dropped in order, and must not restart anything.
     pub kubelet: Option<Process>,
     /// containerd or CRI-O.
     pub runtime: Process,
@@ -73,18 +73,18 @@ pub struct Node {
     name: String,
     link: Link,
     places: Places,
-    /// What is left of a full node when kubelet and runtime have ended: its pods.
+    /// Ends the pods of a full node, which outlive kubelet and runtime.
     cgroup: Option<Cgroup>,
     /// Unmounted after the runtime has ended.
     _disk: Option<Mounted>,
 }
 
-/// Where a runtime keeps its files.
+/// The directories of a runtime.
 struct Places {
     runtime: Runtime,
     /// Configuration, sockets, logs.
     directory: PathBuf,
-    /// What it downloads and unpacks: the image filesystem.
+    /// Downloaded and unpacked images: the image filesystem.
     root: PathBuf,
 }
 
@@ -94,24 +94,24 @@ impl Places {
         self.directory.join("sockets")
     }
 
-    /// It has the name that everybody looks for.
+    /// The socket has the name that programs look for.
     fn socket(&self) -> PathBuf {
         self.sockets().join(format!("{}.sock", self.runtime.program()))
     }
 }
 
 impl Node {
-    /// Starts a node with containerd for which every image name leads to this registry.
+    /// Starts a node with containerd on which every image name refers to this registry.
     pub async fn start(registry: &Registry) -> anyhow::Result<Self> {
         Self::configure().start(registry).await
     }
 
-    /// Starts one with CRI-O.
+    /// Starts a node with CRI-O.
     pub async fn start_crio(registry: &Registry) -> anyhow::Result<Self> {
         Self::configure().runtime(Runtime::Crio).start(registry).await
     }
 
-    /// Starts one that differs from the usual, for example by its runtime or its disk.
+    /// Configures a node that differs from the usual one, for example by its runtime or its disk.
     pub fn configure<'a>() -> Configure<'a> {
         Configure::default()
     }
@@ -127,7 +127,7 @@ impl Node {
         answers.await.with_context(|| format!("{program} logged\n{}", self.runtime.log_tail()))
     }
 
-    /// Waits until a full node takes pods again, after its kubelet or its runtime was restarted.
+    /// Waits until a full node accepts pods again, after its kubelet or its runtime was restarted.
     pub async fn ready_for_pods(&self, server: &ApiServer) -> anyhow::Result<()> {
         let kubelet = self.kubelet.as_ref().with_context(|| format!("{} has no kubelet", self.name))?;
         kubelet::ready(&self.name, kubelet, server).await
@@ -157,12 +157,12 @@ impl Node {
         self.places.socket()
     }
 
-    /// A directory for the node's files; logs of programs on the node may lie there too.
+    /// A directory for the node's files. Logs of programs on the node may be there too.
     pub fn directory(&self) -> &Path {
         &self.places.directory
     }
 
-    /// Where the runtime keeps its images.
+    /// The directory in which the runtime keeps its images.
     pub fn image_directory(&self) -> &Path {
         &self.places.root
     }
@@ -172,7 +172,7 @@ impl Node {
         Cri::new(&self.socket())
     }
 
-    /// Lets image names of this host lead to another registry. It holds from the next pull on.
+    /// Makes image names of this host refer to another registry, from the next pull on.
     pub fn lead(&self, host: &str, to: &(impl Upstream + ?Sized)) -> anyhow::Result<()> {
         match self.kind {
             Runtime::Containerd => containerd::lead(&self.places.directory, host, &to.url()),
@@ -189,7 +189,7 @@ impl Node {
         pulled.with_context(|| format!("pulling {reference} on {}", self.name))
     }
 
-    /// The references of all images on the node, sorted: tags, and digests of images without a tag.
+    /// The references of all images on the node, sorted: tags, and the digests of images without a tag.
     pub async fn images(&self) -> anyhow::Result<Vec<String>> {
         let mut images = match self.kind {
             Runtime::Containerd => containerd::images(self).await?,
@@ -201,7 +201,7 @@ impl Node {
         Ok(images)
     }
 
-    /// Removes one name of an image and, with the last one, the image.
+    /// Removes one name of an image and, with the last name, the image.
     pub async fn remove(&self, reference: &str) -> anyhow::Result<()> {
         match self.kind {
             Runtime::Containerd => containerd::remove(self, reference).await,
@@ -209,7 +209,7 @@ impl Node {
         }
     }
 
-    /// Runs containerd's own client and returns what it prints.
+    /// Runs containerd's own client and returns its output.
     pub async fn ctr<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> anyhow::Result<String> {
         ensure!(self.kind == Runtime::Containerd, "{} has no containerd", self.name);
         containerd::ctr(self, arguments).await
@@ -220,8 +220,9 @@ impl Node {
         self.link.inside(program)
     }
 
-    /// The same without any privilege: not root, no capabilities and no way to more, but in the group of the runtime's
-    /// socket, as agents are deployed. It runs a copy, because the program may lie where only root can read.
+    /// The same without any privilege: not root, no capabilities and no way to gain any, but in the group of the
+    /// runtime's socket, as agents are deployed. It runs a copy, because the program may be where only root can read
+    /// it.
     pub fn command_without_privilege(&self, program: &Path) -> anyhow::Result<Command> {
         let name = program.file_name().context("a program has a name")?;
         let copy = self.places.directory.join(name);
@@ -234,27 +235,27 @@ impl Node {
         Ok(command)
     }
 
-    /// Starts a program on the node. Its log lies among the node's files.
+    /// Starts a program on the node. Its log is among the node's files.
     pub fn run(&self, name: &str, command: Command) -> anyhow::Result<Process> {
         Process::start(name, command, &self.places.directory)
     }
 
-    /// How many bytes the node received since it was started, all protocols and headers included.
+    /// How many bytes the node has received since its start, including all protocols and headers.
     pub fn bytes_received(&self) -> anyhow::Result<u64> {
         Ok(self.link.counters()?.to_node)
     }
 
-    /// How many bytes the node sent since it was started.
+    /// How many bytes the node has sent since its start.
     pub fn bytes_sent(&self) -> anyhow::Result<u64> {
         Ok(self.link.counters()?.from_node)
     }
 
-    /// Pulls the node's cable: what is sent is lost, and connections stay open until somebody gives up.
+    /// Unplugs the node's cable: packets are lost, and connections stay open until one side gives up.
     pub fn cut(&self) -> anyhow::Result<()> {
         self.link.cut()
     }
 
-    /// Lets the node receive at most so many bits a second.
+    /// Limits what the node receives to this many bits a second.
     pub fn slow(&self, bits_per_second: u64) -> anyhow::Result<()> {
         self.link.slow(bits_per_second)
     }

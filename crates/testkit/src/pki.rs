@@ -1,4 +1,4 @@
-//! The keys of one API server, made in memory and written as PEM files.
+//! The keys of one API server, generated in memory and written as PEM files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -50,13 +50,13 @@ impl Pki {
         self.issue(name, parameters, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// A client certificate; Kubernetes reads the user from its common name and the group from its organization.
+    /// A client certificate. Kubernetes reads the user from its common name and the group from its organization.
     pub fn client(&self, file: &str, user: &str, group: Option<&str>) -> anyhow::Result<Pair> {
         self.issue(file, named(user, group), ExtendedKeyUsagePurpose::ClientAuth)
     }
 
     /// The keys that sign and verify service account tokens: (private, public). An elliptic curve is as good as RSA
-    /// here and quicker to make.
+    /// here and faster to generate.
     pub fn signing_keys(&self, file: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
         let key = KeyPair::generate()?;
         Ok((self.write(file, "key", &key.serialize_pem())?, self.write(file, "pub", &key.public_key_pem())?))

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use crate::node::Node;
 use crate::wait;
 
-/// A pod to be made. It is not restarted, and pulls its image only if it is not there.
+/// A pod to create. It is not restarted, and pulls its image only if the node does not have it.
 #[derive(Debug, Clone)]
 pub struct Pod {
     name: String,
-    /// For whatever else a test wants of its pod.
+    /// The spec, for whatever else a test needs.
     pub spec: Value,
 }
 
-/// A pod that was made.
+/// A created pod.
 pub struct Made {
     pub api: Api<core::Pod>,
     name: String,
@@ -27,7 +27,7 @@ pub struct Made {
 }
 
 impl Pod {
-    /// A pod that waits for its end, unless arguments say something else.
+    /// A pod that waits until it is ended, unless its arguments say otherwise.
     pub fn new(name: &str, image: &str) -> Self {
         let container = json!({"name": "workload", "image": image, "imagePullPolicy": "IfNotPresent"});
         let spec = json!({
@@ -39,21 +39,21 @@ impl Pod {
         Self { name: name.to_owned(), spec }
     }
 
-    /// Binds it to a node, as a DaemonSet's pods are bound in the end. Without this the scheduler chooses.
+    /// Binds it to a node, as a DaemonSet's pods are bound in the end. Without this, the scheduler chooses.
     #[must_use]
     pub fn on(mut self, node: &Node) -> Self {
         self.spec["nodeName"] = node.name().into();
         self
     }
 
-    /// What the program is told; see `tools/workload/main.go`.
+    /// Sets the arguments of the program; see `tools/workload/main.go`.
     #[must_use]
     pub fn arguments(mut self, arguments: &[&str]) -> Self {
         self.spec["containers"][0]["args"] = arguments.into();
         self
     }
 
-    /// Makes the pod.
+    /// Creates the pod.
     pub async fn make(&self, client: Client, namespace: &str) -> anyhow::Result<Made> {
         let api = Api::<core::Pod>::namespaced(client, namespace);
         let pod = json!({"metadata": {"name": self.name}, "spec": self.spec});
@@ -66,7 +66,7 @@ impl Pod {
 }
 
 impl Made {
-    /// Waits until the pod is ready, and says how long that took since it was made.
+    /// Waits until the pod is ready, and returns how long that took since its creation.
     pub async fn ready(&self) -> anyhow::Result<Duration> {
         let is_ready = |status: &core::PodStatus| {
             let mut conditions = status.conditions.iter().flatten();
@@ -76,7 +76,7 @@ impl Made {
         Ok(self.since.elapsed())
     }
 
-    /// Waits until the container has ended, and says with which code.
+    /// Waits until the container has ended, and returns its exit code.
     pub async fn ended(&self) -> anyhow::Result<i32> {
         let code = |status: &core::PodStatus| {
             let container = status.container_statuses.iter().flatten().next()?;
@@ -85,7 +85,7 @@ impl Made {
         self.until("to end", code).await
     }
 
-    /// Waits until the pod as a whole has succeeded, after restarts perhaps.
+    /// Waits until the pod as a whole has succeeded, possibly after restarts.
     pub async fn succeeded(&self) -> anyhow::Result<()> {
         let is_over = |status: &core::PodStatus| match status.phase.as_deref() {
             Some("Succeeded") => Some(true),
@@ -96,13 +96,13 @@ impl Made {
         Ok(())
     }
 
-    /// What the container printed.
+    /// The output of the container.
     pub async fn log(&self) -> anyhow::Result<String> {
         let log = self.api.logs(&self.name, &LogParams::default()).await;
         log.with_context(|| format!("reading the log of the pod {}", self.name))
     }
 
-    /// Deletes the pod and waits until its node has let go of it.
+    /// Deletes the pod and waits until its node has removed it.
     pub async fn delete(self) -> anyhow::Result<()> {
         self.api.delete(&self.name, &DeleteParams::default()).await.context("deleting a pod")?;
         wait::until(&format!("the end of the pod {}", self.name), async || {
@@ -111,7 +111,7 @@ impl Made {
         .await
     }
 
-    /// Waits until the status answers a question. If it never does, the error has the last status.
+    /// Waits until `look` finds something in the status. If it never does, the error has the last status.
     async fn until<T>(
         &self,
         what: &str,

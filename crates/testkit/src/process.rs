@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::wait;
 
-/// Names a directory for the logs of all programs. Without it they vanish with the bed.
+/// Names a directory for the logs of all programs. Without it, they are gone with the bed.
 pub const LOGS_VARIABLE: &str = "PREWARM_LOGS";
 
-/// How long a program may take to end after it was asked to.
+/// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// How much of a log an error shows.
@@ -47,7 +47,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts it again with the same arguments, if it does not run.
+    /// Starts the program again with the same arguments, if it is not running.
     pub fn spawn(&self) -> anyhow::Result<()> {
         let mut state = self.state();
         if state.child.is_none() {
@@ -57,12 +57,12 @@ impl Process {
         Ok(())
     }
 
-    /// Asks it to end and waits until it has; kills it if it takes too long.
+    /// Asks the program to end and waits until it has; kills it if it takes too long.
     pub fn stop(&self) -> anyhow::Result<()> {
         let mut state = self.state();
         let Some(child) = &mut state.child else { return Ok(()) };
         send(child, Signal::TERM)?;
-        // A frozen program has to go on before it can handle the request.
+        // A frozen program has to continue before it can handle the signal.
         send(child, Signal::CONT)?;
         let deadline = Instant::now() + GRACE;
         while child.try_wait()?.is_none() {
@@ -75,7 +75,7 @@ impl Process {
         Ok(())
     }
 
-    /// Ends it without a chance to clean up.
+    /// Kills the program without a chance to clean up.
     pub fn kill(&self) -> anyhow::Result<()> {
         if let Some(mut child) = self.state().child.take() {
             child.kill()?;
@@ -84,40 +84,40 @@ impl Process {
         Ok(())
     }
 
-    /// Stops it and starts it again. Whether it is ready again is for its owner to say.
+    /// Stops the program and starts it again. Its owner has to wait until it is ready.
     pub fn restart(&self) -> anyhow::Result<()> {
         self.stop()?;
         self.spawn()
     }
 
-    /// Lets it stand still: connections stay open, and nothing answers. The signal alone is not enough: on a busy machine
-    /// threads run on until the one that takes it has its turn.
+    /// Freezes the program: connections stay open, and nothing answers. The signal alone is not enough: on a busy
+    /// machine, threads run on until the one that receives it is scheduled.
     pub fn freeze(&self) -> anyhow::Result<()> {
         self.signal(Signal::STOP)?;
         if let Some(child) = &self.state().child {
             let stopped_or_over = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             waitid(WaitId::Pid(Pid::from_child(child)), stopped_or_over)
-                .context("waiting for it to stand")?;
+                .context("waiting for it to freeze")?;
         }
         Ok(())
     }
 
-    /// Lets it go on after [`freeze`](Self::freeze).
+    /// Continues after [`freeze`](Self::freeze).
     pub fn thaw(&self) -> anyhow::Result<()> {
         self.signal(Signal::CONT)
     }
 
-    /// Asks it to read its configuration again.
+    /// Asks the program to read its configuration again.
     pub fn reload(&self) -> anyhow::Result<()> {
         self.signal(Signal::HUP)
     }
 
-    /// Asks it to end and does not wait; [`ended`](Self::ended) does.
+    /// Asks the program to end without waiting; [`ended`](Self::ended) waits.
     pub fn terminate(&self) -> anyhow::Result<()> {
         self.signal(Signal::TERM)
     }
 
-    /// Waits until it has ended by itself, or after [`terminate`](Self::terminate), and says how.
+    /// Waits until the program has ended by itself or after [`terminate`](Self::terminate), and returns how.
     pub async fn ended(&self) -> anyhow::Result<ExitStatus> {
         let what = format!("the end of {}", self.name);
         let end = wait::until(&what, async || {
@@ -132,7 +132,7 @@ impl Process {
         end.await.with_context(|| format!("{} logged\n{}", self.name, self.log_tail()))
     }
 
-    /// Fails with the end of the log if it does not run.
+    /// Fails with the end of the log if the program is not running.
     pub fn check(&self) -> anyhow::Result<()> {
         let mut state = self.state();
         let Some(child) = &mut state.child else { bail!("{} is not running", self.name) };
@@ -143,7 +143,7 @@ impl Process {
         Ok(())
     }
 
-    /// Its process id inside the bed, while it runs.
+    /// The process id inside the bed, while it runs.
     pub fn id(&self) -> Option<u32> {
         self.state().child.as_ref().map(Child::id)
     }
@@ -169,7 +169,7 @@ impl Process {
         }
     }
 
-    /// A test that panicked while it held the lock left a state that is still true.
+    /// After a panic with the lock held, the state is still true.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,12 +177,12 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nobody to tell.
+        // It may have ended by itself, so that there is nothing to kill.
         let _already_gone = self.kill();
     }
 }
 
-/// In the program's own directory, or where it outlives the bed.
+/// The file is in the program's own directory, or where it outlives the bed.
 fn log_file(name: &str, directory: &Path) -> PathBuf {
     match env::var_os(LOGS_VARIABLE) {
         None => directory.join(format!("{name}.log")),

@@ -48,10 +48,10 @@ where
     Test { name, run: Box::new(run) }
 }
 
-/// Runs the tests inside a bed, and says so if there can be none.
+/// Runs the tests inside a bed, or reports why there can be none.
 pub fn run(tests: Vec<Test>) -> ExitCode {
     let arguments = Arguments::from_args();
-    // Listing needs no bed, and IDEs do it all the time.
+    // Listing needs no bed, and IDEs list tests all the time.
     let bed = if arguments.list { Ok(()) } else { prewarm_bed::enter() };
     if let Err(reason) = &bed {
         println!("skipped {} real-cluster tests: {reason}", tests.len());
@@ -63,7 +63,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// Runs a test and says how long it took, for the task runner's table.
+/// Runs a test and prints how long it took, for the task runner's table.
 fn timed(test: Test) -> Result<(), Failed> {
     let start = Instant::now();
     let outcome = (test.run)();

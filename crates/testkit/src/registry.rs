@@ -25,7 +25,7 @@ use crate::image::push::Repository;
 use crate::process::Process;
 use crate::wait;
 
-/// Where image names of a node can lead: a registry, something in front of one, or any address with its scheme.
+/// What image names of a node can refer to: a registry, something in front of one, or any address with its scheme.
 pub trait Upstream {
     fn url(&self) -> String;
 }
@@ -49,7 +49,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Starts an empty one.
+    /// Starts an empty registry.
     pub async fn start() -> anyhow::Result<Self> {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl Registry {
         .await
     }
 
-    /// Address and port, as image references have it.
+    /// The address and port, as in image references.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -100,7 +100,7 @@ fn command(host: &str, directory: &Path) -> anyhow::Result<Command> {
     );
     fs::write(&config, text).context("writing the registry's config")?;
     let mut command = Command::new(programs::locate("registry")?);
-    // Otherwise it sends traces to a collector that does not exist, and logs each failure.
+    // Otherwise it would send traces to a collector that does not exist, and log each failure.
     command.arg("serve").arg(config).env("OTEL_TRACES_EXPORTER", "none");
     Ok(command)
 }

@@ -1,15 +1,15 @@
-//! Waiting for something to become true, with a deadline and without fixed sleeps.
+//! Waits for a condition, with a deadline and without fixed sleeps.
 
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-/// How long a condition may take on a busy machine before the test gives up.
+/// How long a condition may take on a busy machine before the test fails.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 const INTERVAL: Duration = Duration::from_millis(25);
 
-/// Asks until the answer is `Some`, and fails with `what` when the patience ends. An error ends the waiting at once.
+/// Asks until the answer is `Some`, and fails with `what` when the time is over. An error ends the waiting at once.
 pub async fn until<T>(
     what: &str,
     mut ask: impl AsyncFnMut() -> anyhow::Result<Option<T>>,

@@ -1,4 +1,4 @@
-//! Images that pods can run: the pinned program `workload`, which waits, ends or fails as its arguments say.
+//! Images that pods can run: the pinned program `workload`, which waits, ends or fails according to its arguments.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::registry::Registry;
 /// The name of the program, in the tools as in the image.
 const PROGRAM: &str = "workload";
 
-/// An image to which layers can be added as to any other. `tools/workload/main.go` says what its arguments can be.
+/// An image with the program. Layers can be added as to any other. `tools/workload/main.go` describes the arguments.
 pub fn image(seed: &str) -> anyhow::Result<Image> {
     let program = fs::read(programs::locate(PROGRAM)?).context("reading the program of pods")?;
     Ok(Image::new(seed).program(PROGRAM, program))

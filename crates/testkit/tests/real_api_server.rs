@@ -1,4 +1,4 @@
-//! The API server of the test kit: what a test may expect of it.
+//! What a test may expect of the test kit's API server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Beds themselves: several at once, and nothing left of one that was killed half-way.
+//! Beds themselves: several at the same time, and nothing left of one that was killed half-way.
 //!
 //! The tests start this same binary again as a program that opens a bed with a whole cluster and running pods in it,
-//! says so and waits. Beds nest, so all of it happens inside the bed of the tests.
+//! reports that and waits. Beds nest, so all of this happens inside the bed of the tests.
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ use prewarm_bed::{cgroups, enter};
 use prewarm_testkit::{Cluster, Disk, Node, Pod, Runtime, real, wait, workload};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Tells this binary to hold a bed open instead of running tests; its value marks every process of that bed.
+/// Makes this binary hold a bed open instead of running tests. Its value marks every process of that bed.
 const HOLD: &str = "PREWARM_HOLD_A_BED";
 
 const READY: &str = "the bed is ready";
@@ -39,9 +39,9 @@ fn main() -> ExitCode {
 /// Which process of a bed is killed.
 #[derive(Clone, Copy)]
 enum Victim {
-    /// The one that was started first and waits for the bed.
+    /// The process that was started first and waits for the bed.
     Runner,
-    /// The one that made the namespaces.
+    /// The process that made the namespaces.
     Unshare,
 }
 
@@ -85,13 +85,13 @@ fn loop_device(node: &Node) -> String {
     device.trim_start_matches("/dev/").to_owned()
 }
 
-/// What the kernel counts up each time a device gets a new disk; nothing while it has none.
+/// A number that the kernel increments each time a device gets a new disk; none while it has no disk.
 fn disk_of(device: &str) -> Option<String> {
     let device = Path::new("/sys/block").join(device);
     device.join("loop").exists().then(|| fs::read_to_string(device.join("diskseq")).unwrap_or_default())
 }
 
-/// A bed that somebody holds open.
+/// A bed that a child process holds open.
 struct Held {
     runner: Child,
     address: String,
@@ -115,7 +115,7 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The processes that carry the marker in their environment; a dead one has no environment any more.
+/// The processes with the marker in their environment. A dead one has no environment.
 fn marked_processes(marker: &str) -> Vec<u32> {
     let needle = format!("{HOLD}={marker}");
     let is_marked = |pid: &u32| {
@@ -125,7 +125,7 @@ fn marked_processes(marker: &str) -> Vec<u32> {
     processes().filter(is_marked).collect()
 }
 
-/// The processes of containers, which inherit nothing but the cgroups of the bed.
+/// The processes of containers, which inherit only the cgroups of the bed.
 fn contained_processes(bed: &str) -> Vec<u32> {
     let needle = format!("/{bed}/");
     let is_contained = |pid: &u32| {
@@ -178,14 +178,14 @@ async fn nothing_is_left_of(victim: Victim) -> anyhow::Result<()> {
     }
     runner.wait()?;
     wait::until("the end of all processes", async || Ok(alive().next().is_none().then_some(()))).await?;
-    // Namespaces live as long as somebody is in them or something is mounted.
+    // Namespaces live as long as a process is in them or something is mounted.
     ensure!(mounts()? == mounts_before);
     let is_freed = || disk_of(&loop_device).is_none_or(|now| now != disk);
     wait::until("the end of the disk", async || Ok(is_freed().then_some(()))).await?;
     wait::until("the end of the cgroups", async || Ok(cgroups().is_empty().then_some(()))).await
 }
 
-/// The one of the runner's children that made the namespaces; the other sweeps.
+/// The child of the runner that made the namespaces; the other one sweeps.
 fn unshare_of(runner: &Child) -> anyhow::Result<Pid> {
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", runner.id()))?;
     let mut children = children.split_whitespace().filter_map(|child| child.parse().ok());

@@ -1,4 +1,4 @@
-//! Nodes with CRI-O: what a test may expect of them, and where they differ from those with containerd.
+//! What a test may expect of nodes with CRI-O, and how they differ from those with containerd.
 
 use anyhow::ensure;
 use prewarm_testkit::image::{Artifact, Image, Layer};
@@ -9,7 +9,7 @@ const MIB: usize = 1024 * 1024;
 
 real_tests! {
     a_node_pulls_through_cri_and_its_bytes_are_counted,
-    names_of_any_usual_host_lead_to_the_registry_unless_told_otherwise,
+    names_of_any_usual_host_lead_to_the_registry_by_default,
     tags_are_removed_one_by_one,
     several_nodes_of_both_kinds_run_at_once,
 }
@@ -37,7 +37,7 @@ async fn a_node_pulls_through_cri_and_its_bytes_are_counted() -> anyhow::Result<
     Ok(())
 }
 
-async fn names_of_any_usual_host_lead_to_the_registry_unless_told_otherwise() -> anyhow::Result<()> {
+async fn names_of_any_usual_host_lead_to_the_registry_by_default() -> anyhow::Result<()> {
     let (usual, other) = tokio::try_join!(Registry::start(), Registry::start())?;
     usual.push("library/a", &["1"], &small_image("a")).await?;
     other.push("library/b", &["1"], &small_image("b")).await?;

@@ -1,4 +1,4 @@
-//! Registries that fail: each fault of the proxy, as both runtimes meet it.
+//! Registries that fail: each fault of the proxy, as both runtimes experience it.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ real_tests! {
     without_a_fault_everything_is_handed_on_and_written_down,
     a_status_reaches_the_runtime_until_it_is_healed,
     a_fault_ends_after_its_number_of_requests,
-    the_time_to_wait_is_told,
+    retry_after_sets_the_time_to_wait,
     only_the_right_password_pulls,
     a_registry_that_hangs_or_stalls_keeps_a_pull_waiting,
     broken_blobs_fail_a_pull,
@@ -27,7 +27,7 @@ real_tests! {
     nobody_listens_and_nobody_knows_the_name,
 }
 
-/// Pulls through CRI and returns the runtime's complaint.
+/// Pulls through CRI and returns the runtime's error.
 async fn complaint(node: &Node, reference: &str) -> anyhow::Result<String> {
     let pulled = node.cri()?.pull(reference, None).await;
     Ok(pulled.err().with_context(|| format!("{} pulled {reference}", node.name()))?.message().to_owned())
@@ -38,7 +38,8 @@ async fn pull(node: &Node) -> anyhow::Result<()> {
     pulled.map(drop).with_context(|| format!("pulling on {:?}", node.kind()))
 }
 
-/// Pulls, and again as long as the pull ends with another one: CRI-O lets a caller share what was cancelled a moment ago.
+/// Pulls again as long as the pull ends together with another one: CRI-O lets a caller share a pull that was cancelled
+/// a moment ago.
 async fn pull_unshared(node: &Node) -> anyhow::Result<()> {
     loop {
         match node.cri()?.pull(REFERENCE, None).await {
@@ -86,7 +87,7 @@ async fn a_status_reaches_the_runtime_until_it_is_healed() -> anyhow::Result<()>
 async fn a_fault_ends_after_its_number_of_requests() -> anyhow::Result<()> {
     let bed = Faulty::start().await?;
     for node in &bed.nodes {
-        // More than one pull asks for, because runtimes try again by themselves.
+        // More than one pull requests, because runtimes retry by themselves.
         bed.proxy.fail_times(3, On::Manifests, Fault::Status(StatusCode::INTERNAL_SERVER_ERROR));
         let mut failures = 0;
         while pull(node).await.is_err() {
@@ -98,12 +99,12 @@ async fn a_fault_ends_after_its_number_of_requests() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn the_time_to_wait_is_told() -> anyhow::Result<()> {
+async fn retry_after_sets_the_time_to_wait() -> anyhow::Result<()> {
     let bed = Faulty::start().await?;
     bed.proxy.fail_times(2, On::Manifests, Fault::RetryAfter(StatusCode::TOO_MANY_REQUESTS, 1));
     let crio = bed.nodes.iter().find(|node| node.kind() == Runtime::Crio).context("there is one")?;
     let start = Instant::now();
-    // CRI-O tries again by itself, after the time that it was told.
+    // CRI-O retries by itself, after the time in the answer.
     pull(crio).await?;
     ensure!(start.elapsed() > Duration::from_secs(2), "it took only {:?}", start.elapsed());
     Ok(())
@@ -161,14 +162,15 @@ async fn broken_blobs_fail_a_pull() -> anyhow::Result<()> {
     let bed = Faulty::start().await?;
     let layer = bed.image.blobs.last().context("an image has a layer")?.digest.clone();
     for node in &bed.nodes {
-        // After a first byte containerd would ask for the rest again and again, as long as each answer brings some of it.
+        // After a first byte, containerd would request the rest again and again, as long as each answer brings some of
+        // it.
         for fault in [Fault::WrongBytes, Fault::Truncate(0)] {
             bed.proxy.fail(On::Path(layer.clone()), fault.clone());
             let text = complaint(node, REFERENCE).await?;
             ensure!(!node.images().await?.contains(&REFERENCE.to_owned()), "{fault:?}: {text}");
             bed.proxy.heal();
         }
-        // containerd may have kept a part of the wrong bytes, and throws it away when a pull fails for it.
+        // containerd may have kept a part of the wrong bytes, and discards it when a pull fails because of it.
         wait::until("a pull after the faults", async || Ok(pull(node).await.ok())).await?;
     }
     Ok(())

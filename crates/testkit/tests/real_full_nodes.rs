@@ -24,7 +24,7 @@ real_tests! {
 const MIB: usize = 1024 * 1024;
 const IMAGE: &str = "registry.example/shop/web:v1";
 
-/// The cluster that tests share which disturb no node of it: one node of each runtime, and an image to run.
+/// The cluster for tests that disturb none of its nodes: one node of each runtime, and an image to run.
 async fn shared() -> anyhow::Result<&'static Cluster> {
     static SHARED: OnceCell<Cluster> = OnceCell::const_new();
     let start = async || {
@@ -93,7 +93,7 @@ async fn a_pod_ends_as_its_arguments_say() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The volume is mounted by kubelet in a namespace of its own, and the runtime has to see it.
+/// Kubelet mounts the volume in a namespace of its own, and the runtime has to see it.
 async fn a_pod_has_its_volumes_and_its_seccomp_profile() -> anyhow::Result<()> {
     let cluster = shared().await?;
     let (client, namespace) = (cluster.server.client()?, cluster.namespace().await?);
@@ -117,7 +117,7 @@ async fn a_pod_has_its_volumes_and_its_seccomp_profile() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One more node, and a pod that runs on it.
+/// One more node with a running pod.
 async fn node_with_pod(cluster: &Cluster, runtime: Runtime) -> anyhow::Result<(Node, Made)> {
     let node = cluster.node(runtime).await?;
     let pod = Pod::new(node.name(), IMAGE).on(&node);
@@ -170,7 +170,7 @@ fn processes_in(node: &str) -> Vec<u32> {
     let mut found: Vec<u32> = entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(is_inside)
-        // A killed process counts until its parent has taken note.
+        // A killed process counts until its parent has reaped it.
         .filter(|pid| status_field(*pid, "State:") != "Z")
         .collect();
     found.sort_unstable();

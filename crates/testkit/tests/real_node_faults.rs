@@ -1,4 +1,4 @@
-//! Nodes in trouble: a cut or slow cable, a full disk.
+//! Nodes with a cut or slow cable, or a full disk.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ async fn a_slow_cable_slows_a_pull_until_it_is_restored() -> anyhow::Result<()> 
     }
     let node = Node::start(&registry).await?;
     node.slow(16_000_000)?;
-    // So slow that a pull without it is quicker on any machine.
+    // Slow enough that a pull without the limit is faster on any machine.
     node.slow(1_600_000)?;
     let start = Instant::now();
     node.pull(&registry.reference("shop/web", "v1")).await?;
@@ -64,7 +64,7 @@ async fn a_small_image_fits_on_the_disk_and_a_larger_one_does_not() -> anyhow::R
         let space = statvfs(node.image_directory())?;
         let size = space.f_blocks * space.f_frsize / MIB as u64;
         ensure!((30..=50).contains(&size), "the disk has {size} MiB");
-        // The small one first: containerd keeps what it has of a failed pull, and the disk stays full.
+        // The small image first: containerd keeps what it has of a failed pull, and the disk stays full.
         node.pull(&registry.reference("small", "1")).await?;
         let failure = node.pull(&registry.reference("large", "1")).await;
         let text = format!("{:#}", failure.err().context("60 MiB went into 50")?);
@@ -99,7 +99,7 @@ fn mounts_below(node: &Node) -> anyhow::Result<usize> {
 fn loops_of(file: &str) -> anyhow::Result<bool> {
     for device in fs::read_dir("/sys/block")? {
         let backing = fs::read_to_string(device?.path().join("loop/backing_file")).unwrap_or_default();
-        // Seen from outside the bed's mount, the path has no beginning.
+        // Outside of the bed's mount, the path lacks its beginning.
         let name = backing.trim().trim_start_matches('/');
         if !name.is_empty() && file.ends_with(name) {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! Nodes, registry and generated images: what a test may expect of them.
+//! What a test may expect of nodes, the registry and generated images.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ real_tests! {
     an_index_gives_each_node_its_own_platform,
     a_node_keeps_its_connection_while_others_join,
     one_image_has_several_tags,
-    every_name_leads_to_the_registry_unless_told_otherwise,
+    every_name_leads_to_the_registry_by_default,
     a_missing_image_is_an_error,
     a_killed_node_comes_back_with_its_images,
     a_frozen_node_pulls_after_the_thaw,
@@ -101,7 +101,7 @@ async fn one_image_has_several_tags() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn every_name_leads_to_the_registry_unless_told_otherwise() -> anyhow::Result<()> {
+async fn every_name_leads_to_the_registry_by_default() -> anyhow::Result<()> {
     let (usual, other) = tokio::try_join!(Registry::start(), Registry::start())?;
     usual.push("library/a", &["1"], &small_image("a")).await?;
     other.push("library/b", &["1"], &small_image("b")).await?;
@@ -169,7 +169,7 @@ async fn a_stopped_registry_fails_pulls_until_it_is_back() -> anyhow::Result<()>
     node.pull(&reference).await
 }
 
-/// The address is reserved for documentation, so not even a broken bed would reach anybody.
+/// The address is reserved for documentation, so that not even a broken bed would reach anybody.
 async fn no_packet_leaves_the_bed() -> anyhow::Result<()> {
     let outside = SocketAddr::from(([192, 0, 2, 1], 80));
     let error =
@@ -181,7 +181,7 @@ async fn no_packet_leaves_the_bed() -> anyhow::Result<()> {
 async fn a_name_that_nobody_knows_fails_at_once() -> anyhow::Result<()> {
     let start = Instant::now();
     ensure!(("no-such-host.example", 80).to_socket_addrs().is_err());
-    // A question that gets no answer at all is given up after twice five seconds.
+    // A resolver gives up on an unanswered query after twice five seconds.
     ensure!(start.elapsed() < Duration::from_secs(10), "it took {:?}", start.elapsed());
     Ok(())
 }

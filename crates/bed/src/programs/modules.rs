@@ -49,7 +49,7 @@ pub const MODULES: &[Module] = &[
         go_sum: include_str!("../../../../tools/crio/go.sum"),
         sources: &[],
         native: Some(Native {
-            // Without `seccomp` pods would silently run unconfined; the others replace libraries that no test needs.
+            // Without `seccomp`, pods would silently run unconfined; the others replace libraries that no test needs.
             tags: &[
                 "btrfs_noversion",
                 "containers_image_openpgp",

@@ -1,4 +1,4 @@
-//! How an API server is put together: addresses, keys, flags.
+//! The configuration of an API server: addresses, keys, flags.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -15,7 +15,7 @@ use crate::process::Process;
 const SERVICE_RANGE: &str = "10.0.0.0/24";
 pub(super) const SERVICE_ADDRESS: &str = "10.0.0.1";
 
-/// What differs from the usual server.
+/// How a server differs from the usual one.
 #[derive(Default)]
 pub struct Configure {
     controllers: Vec<String>,
@@ -61,7 +61,7 @@ impl Configure {
         let kubeconfig = directory.join("admin.kubeconfig");
         write_kubeconfig(&kubeconfig, &address, &pki, &certificate(&admin))?;
 
-        // Both at once: kube-apiserver waits for etcd by itself.
+        // Both at the same time: kube-apiserver itself waits for etcd.
         let etcd = Process::start("etcd", etcd(&ports, &directory)?, &directory)?;
         let apiserver = Process::start("kube-apiserver", self.apiserver(&ports, &pki, &admin)?, &directory)?;
         let mut server = ApiServer {
@@ -108,7 +108,7 @@ impl Configure {
         command.arg("--service-account-key-file").arg(verifying_key);
         command.arg(format!("--service-cluster-ip-range={SERVICE_RANGE}"));
         command.args(["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"]);
-        // Logs of pods come from the kubelet, which asks who wants them.
+        // The logs of pods come from the kubelet, which authenticates its clients.
         command.arg("--kubelet-client-certificate").arg(&admin.certificate);
         command.arg("--kubelet-client-key").arg(&admin.key);
         command.args(["--kubelet-preferred-address-types=InternalIP", "--allow-privileged=true"]);
@@ -158,7 +158,7 @@ fn scheduler(ports: &Ports, server: &ApiServer) -> anyhow::Result<Command> {
     companion("kube-scheduler", ports.scheduler(), server)
 }
 
-/// What is the same for the programs of the control plane that talk to the API server.
+/// The flags that all programs of the control plane that talk to the API server have in common.
 fn companion(name: &str, port: u16, server: &ApiServer) -> anyhow::Result<Command> {
     let kubeconfig = server.kubeconfig_as(&format!("system:{name}"), None)?;
     let mut command = Command::new(programs::locate(name)?);
@@ -178,7 +178,7 @@ fn etcd(ports: &Ports, directory: &std::path::Path) -> anyhow::Result<Command> {
     command.arg(format!("--listen-client-urls={client}")).arg(format!("--advertise-client-urls={client}"));
     command.arg(format!("--listen-peer-urls={peer}")).arg(format!("--initial-advertise-peer-urls={peer}"));
     command.arg(format!("--initial-cluster=default={peer}"));
-    // One member elects itself at once with these, and a test's data need not survive the machine.
+    // With these flags a single member elects itself at once, and a test's data need not survive the machine.
     command.args([
         "--unsafe-no-fsync",
         "--election-timeout=100",

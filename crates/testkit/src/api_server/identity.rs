@@ -1,4 +1,4 @@
-//! Who talks to the API server: the administrator, any user or group, and service accounts.
+//! Identities for the API server: the administrator, any user or group, and service accounts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,15 @@ use super::ApiServer;
 use crate::pki::{Pair, Pki};
 
 impl ApiServer {
-    /// A client of the administrator. Make one per test: its connections belong to the runtime it was made on.
+    /// A client of the administrator. Create one per test: its connections belong to the async runtime on which it was
+    /// created.
     pub fn client(&self) -> anyhow::Result<Client> {
         self.client_with(self.administrator())
     }
 
-    /// A client of this user, with the rights that RBAC gives to the user and its groups and no others.
+    /// A client of this user, with the rights that RBAC gives to the user and its groups, and no others.
     ///
-    /// It is the administrator who impersonates: the server authorizes and admits the request as the given user.
+    /// It is the administrator who impersonates the user: the server authorizes and admits the request as that user.
     pub fn client_as(&self, user: &str, groups: &[&str]) -> anyhow::Result<Client> {
         self.client_with(AuthInfo {
             impersonate: Some(user.to_owned()),
@@ -31,14 +32,14 @@ impl ApiServer {
         })
     }
 
-    /// A client that holds a real token of an existing service account.
+    /// A client with a real token of an existing service account.
     pub async fn client_of_service_account(&self, namespace: &str, name: &str) -> anyhow::Result<Client> {
         let token = self.token(namespace, name, None).await?;
         self.client_with(AuthInfo { token: Some(token.into()), ..Default::default() })
     }
 
     /// A kubeconfig with a real token of an existing service account, as a pod on this node would have it: policies see
-    /// the node's name in it, and it is worth nothing once the node is gone.
+    /// the node's name in it, and it becomes invalid once the node is gone.
     pub async fn kubeconfig_of_service_account(
         &self,
         namespace: &str,
@@ -70,7 +71,7 @@ impl ApiServer {
     async fn bound_to(&self, node: &str) -> anyhow::Result<BoundObjectReference> {
         let found = Api::<Node>::all(self.client()?).get(node).await;
         let found =
-            found.with_context(|| format!("a token can be bound to an existing node only, not to {node}"))?;
+            found.with_context(|| format!("a token can only be bound to an existing node, not to {node}"))?;
         Ok(BoundObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some("Node".to_owned()),
@@ -93,7 +94,7 @@ impl ApiServer {
         Ok(path)
     }
 
-    /// The certificate by which everybody knows its clients.
+    /// The certificate by which clients recognise the server.
     pub(crate) fn authority_file(&self) -> PathBuf {
         self.pki.authority_file()
     }
@@ -110,7 +111,7 @@ impl ApiServer {
         let mut config = Config::new(self.address.parse().context("the server's address is no URL")?);
         config.root_cert = Some(vec![self.pki.authority_der()]);
         config.auth_info = auth_info;
-        // A test wants to see what the server answered, not what it answered the third time.
+        // A test wants to see the first answer of the server, not the third.
         config.default_retry = false;
         Client::try_from(config).context("making a client")
     }
@@ -121,7 +122,7 @@ pub fn certificate(pair: &Pair) -> Value {
     json!({"client-certificate": pair.certificate, "client-key": pair.key})
 }
 
-/// Writes a kubeconfig with one context. It is JSON, which every reader of YAML takes.
+/// Writes a kubeconfig with one context. It is JSON, which every YAML reader accepts.
 pub fn write_kubeconfig(path: &Path, server: &str, pki: &Pki, user: &Value) -> anyhow::Result<()> {
     let config = json!({
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-//! The address under which pods look for the API server. No kube-proxy runs in a bed, so this does what it would.
+//! The address under which pods look for the API server. No kube-proxy runs in a bed, so this does its work.
 
 use anyhow::Context as _;
 use prewarm_bed::inside::{self, BRIDGE_ADDRESS};
@@ -12,13 +12,13 @@ use super::configure::SERVICE_ADDRESS;
 /// The port of the Service.
 const PORT: u16 = 443;
 
-/// Leads pods to a server for as long as it is kept. There is one address in a bed, so one server at a time can have it.
+/// Forwards pods to a server until it is dropped. A bed has one such address, so only one server at a time can have it.
 pub struct Service {
     task: JoinHandle<()>,
 }
 
 impl ApiServer {
-    /// Lets pods reach this server as they do everywhere, by the variables that their kubelet gives them.
+    /// Lets pods reach this server as in every cluster, by the variables that their kubelet sets.
     pub async fn serve_pods(&self) -> anyhow::Result<Service> {
         inside::configure_network(&format!("addr replace {SERVICE_ADDRESS}/32 dev lo\n"))?;
         let listener = TcpListener::bind((SERVICE_ADDRESS, PORT)).await;
@@ -26,7 +26,7 @@ impl ApiServer {
         let port = self.address.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
         let port = port.context("the server's address has a port")?;
         let task = tokio::spawn(async move {
-            // A connection that cannot be taken is tried again by whoever wanted it.
+            // A client whose connection could not be accepted tries again.
             while let Ok((pod, _)) = listener.accept().await {
                 tokio::spawn(forward(pod, port));
             }
@@ -37,7 +37,7 @@ impl ApiServer {
 
 async fn forward(mut pod: TcpStream, port: u16) {
     if let Ok(mut server) = TcpStream::connect((BRIDGE_ADDRESS, port)).await {
-        // However it ends, both sides notice.
+        // However the connection ends, both sides notice.
         drop(copy_bidirectional(&mut pod, &mut server).await);
     }
 }

@@ -1,4 +1,4 @@
-//! The cgroups of a full node: all that its runtime starts is in them, so that nothing outlives the node.
+//! The cgroups of a full node: everything that its runtime starts is in them, so that nothing outlives the node.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,22 +10,22 @@ use prewarm_bed::cgroups;
 use prewarm_bed::enter::BED_VARIABLE;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long the processes of a node may take to be gone after they were killed.
+/// How long the processes of a node may take to end after they were killed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Joins the cgroup in `$0` and becomes the program in the arguments.
 const JOIN: &str = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
 
-/// Dropping it kills what is in it.
+/// The cgroup of one node. Dropping it kills everything in it.
 pub struct Cgroup {
-    /// From the root of each hierarchy.
+    /// The path from the root of each hierarchy.
     name: String,
-    /// In the hierarchy by which processes are found.
+    /// The directory in the hierarchy by which processes are found.
     directory: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes the directories in every hierarchy, as kubelet wants them.
+    /// Creates the directories in every hierarchy, as kubelet needs them.
     pub fn create(node: &str) -> anyhow::Result<Self> {
         let bed = env::var(BED_VARIABLE).context("a node lives in a bed")?;
         let name = format!("{bed}/{node}");
@@ -33,14 +33,14 @@ impl Cgroup {
         for hierarchy in &hierarchies {
             fs::create_dir_all(hierarchy.join(&name)).context("creating a cgroup")?;
         }
-        // Any hierarchy can tell who is in a cgroup, but some take no process before they are set up further.
-        let telling = hierarchies.iter().find(|path| path.ends_with("pids")).or(hierarchies.first());
-        let directory = telling.context("this machine has no cgroups")?.join(&name);
+        // Any hierarchy knows which processes are in a cgroup, but some accept no process without further setup.
+        let listing = hierarchies.iter().find(|path| path.ends_with("pids")).or(hierarchies.first());
+        let directory = listing.context("this machine has no cgroups")?.join(&name);
         fs::create_dir_all(directory.join("runtime")).context("creating the runtime's cgroup")?;
         Ok(Self { name, directory })
     }
 
-    /// As kubelet's configuration names it.
+    /// The path in kubelet's configuration.
     pub fn path(&self) -> String {
         format!("/{}", self.name)
     }
@@ -54,8 +54,8 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // A process may start another while it is killed, so we look again until there is none. What is left after
-        // all ends with the bed.
+        // A process may start another while it is killed, so this repeats until there is none. Whatever is left ends
+        // with the bed.
         let deadline = Instant::now() + PATIENCE;
         loop {
             let processes = processes(&self.directory);

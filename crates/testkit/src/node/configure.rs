@@ -1,4 +1,4 @@
-//! How a node is put together.
+//! The configuration of a node.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::api_server::ApiServer;
 use crate::process::Process;
 use crate::registry::Upstream;
 
-/// What differs from the usual node.
+/// How a node differs from the usual one.
 #[derive(Default)]
 pub struct Configure<'a> {
     runtime: Runtime,
@@ -47,8 +47,8 @@ impl<'a> Configure<'a> {
         self
     }
 
-    /// Starts the node and waits until its runtime answers and, for a full node, until it is ready for pods. Every image
-    /// name leads to this registry.
+    /// Starts the node and waits until its runtime answers and, for a full node, until it is ready for pods. Every
+    /// image name refers to this registry.
     pub async fn start(self, registry: &impl Upstream) -> anyhow::Result<Node> {
         static NEXT: AtomicU16 = AtomicU16::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -71,14 +71,14 @@ impl<'a> Configure<'a> {
             Node { kubelet: None, runtime, kind: self.runtime, name, link, places, cgroup, _disk: disk };
         node.ready().await?;
         if let (Some(server), Some(cgroup)) = (self.server, &node.cgroup) {
-            // Now, so that the start of the first pod is like that of any other.
+            // Pulled here, so that the start of the first pod is like that of any other.
             node.cri()?.pull(SANDBOX, None).await.with_context(|| format!("pulling {SANDBOX}"))?;
             node.kubelet = Some(kubelet::start(&node, cgroup, server).await?);
         }
         Ok(node)
     }
 
-    /// The runtime with its configuration, on the node's network and, if there is one, in its cgroup.
+    /// The command of the runtime with its configuration, on the node's network and in its cgroup, if it has one.
     fn command(
         &self,
         link: &Link,
@@ -98,7 +98,7 @@ impl<'a> Configure<'a> {
         match self.runtime {
             Runtime::Containerd => command.args(containerd::prepare(places, registry)?),
             Runtime::Crio => {
-                // Its cache of blobs has a fixed path.
+                // CRI-O's cache of blobs has a fixed path.
                 shadow::cover()?;
                 let (variable, value) = crio::environment(places);
                 command.args(crio::prepare(places, registry)?).env(variable, value)

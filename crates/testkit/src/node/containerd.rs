@@ -1,4 +1,4 @@
-//! containerd among several: every path that it would otherwise share is its own.
+//! containerd beside other instances: every path that they would share is its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::{Node, Places};
 /// The namespace in which Kubernetes keeps its images.
 const NAMESPACE: &str = "k8s.io";
 
-/// NRI has one socket path for all instances; the others would only probe for what no test has.
+/// NRI has one socket path for all instances. The others would only look for devices that no test has.
 const DISABLED: &[&str] = &[
     "io.containerd.nri.v1.nri",
     "io.containerd.snapshotter.v1.blockfile",
@@ -25,8 +25,8 @@ const DISABLED: &[&str] = &[
     "io.containerd.tracing.processor.v1.otlp",
 ];
 
-/// Where names of any host lead that has no directory of its own. Without it containerd would ask the machine's
-/// resolver for names that only exist in tests.
+/// The rule for all hosts without a directory of their own. Without it, containerd would ask the machine's resolver for
+/// names that exist only in tests.
 const ANY_HOST: &str = "_default";
 
 /// Writes `config.toml` and creates what it refers to. Returns the arguments of containerd.
@@ -40,7 +40,7 @@ pub fn prepare(places: &Places, registry: &str) -> anyhow::Result<Vec<PathBuf>> 
     Ok(vec!["--config".into(), config])
 }
 
-/// Lets the names of a host lead to a registry. containerd reads this at every pull.
+/// Makes the names of a host refer to a registry. containerd reads this at every pull.
 pub fn lead(directory: &Path, host: &str, registry: &str) -> anyhow::Result<()> {
     let directory = hosts(directory).join(host);
     fs::create_dir_all(&directory).context("creating the host's directory")?;
@@ -60,18 +60,18 @@ pub async fn pull(node: &Node, reference: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names of all images as a person would say them.
+/// The names of all images in their familiar form.
 pub async fn images(node: &Node) -> anyhow::Result<Vec<String>> {
     Ok(references(&ctr(node, ["images", "list"]).await?))
 }
 
-/// Removes one name and, before it returns, what only that name used.
+/// Removes one name and, before it returns, everything that only that name used.
 pub async fn remove(node: &Node, reference: &str) -> anyhow::Result<()> {
     ctr(node, ["images", "remove", "--sync", reference]).await?;
     Ok(())
 }
 
-/// Runs containerd's own client and returns what it prints.
+/// Runs containerd's own client and returns its output.
 pub async fn ctr<'a>(node: &Node, arguments: impl IntoIterator<Item = &'a str>) -> anyhow::Result<String> {
     let mut command = node.command(&prewarm_bed::programs::locate("ctr")?);
     command.arg("--address").arg(node.socket()).args(["--namespace", NAMESPACE]).args(arguments);
@@ -80,7 +80,7 @@ pub async fn ctr<'a>(node: &Node, arguments: impl IntoIterator<Item = &'a str>) 
     String::from_utf8(output.stdout).context("ctr printed no text")
 }
 
-/// Reads `ctr images list`: name, type, digest and more. CRI adds names for the image's id and its digest; they are
+/// Parses `ctr images list`: name, type, digest and more. CRI adds names for the image's id and its digest. They are
 /// left out, except for the digest of an image that was pulled by it and has no tag.
 fn references(table: &str) -> Vec<String> {
     let rows = table.lines().skip(1).filter_map(|line| {

@@ -1,6 +1,6 @@
 //! The few calls of CRI that tests make by hand, with only the fields that they need.
 //!
-//! It is kept apart from the client that Prewarm uses, so that a mistake in one shows in the other.
+//! This is separate from the client that Prewarm uses, so that a mistake in one shows in the other.
 
 use std::fmt;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Cri {
     channel: Channel,
 }
 
-/// Who pulls.
+/// The account for a pull.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub struct Credentials {
@@ -50,7 +50,7 @@ struct Spec {
     image: String,
 }
 
-/// Of an image, for removal and status as well as for a pull.
+/// A request about an image, for removal and status as well as for a pull.
 #[derive(Clone, PartialEq, Message)]
 struct Call {
     #[prost(message, optional, tag = "1")]
@@ -95,28 +95,27 @@ impl fmt::Debug for Credentials {
 }
 
 impl ListedImage {
-    /// What the image is called: its tags, or its digests if it has none.
+    /// The names of the image: its tags, or its digests if it has none.
     pub fn references(self) -> Vec<String> {
         if self.tags.is_empty() { self.digests } else { self.tags }
     }
 }
 
 impl Cri {
-    /// Talks to this socket. It must be called inside an async runtime.
+    /// A client of this socket. It has to be created inside an async runtime.
     pub fn new(socket: &Path) -> anyhow::Result<Self> {
         let uri = format!("unix://{}", socket.display());
         let endpoint = Endpoint::from_shared(uri).context("a socket's path is no address")?;
         Ok(Self { channel: endpoint.connect_lazy() })
     }
 
-    /// Pulls an image and returns what the runtime calls it afterwards.
+    /// Pulls an image and returns the runtime's reference to it.
     pub async fn pull(&self, reference: &str, credentials: Option<Credentials>) -> Result<String, Status> {
         let call = Call { image: Some(Spec { image: reference.to_owned() }), credentials };
         let pulled: Pulled = self.call("/runtime.v1.ImageService/PullImage", call).await?;
         Ok(pulled.reference)
     }
 
-    /// All images.
     pub async fn images(&self) -> Result<Vec<ListedImage>, Status> {
         let listed: Listed = self.call("/runtime.v1.ImageService/ListImages", Nothing {}).await?;
         Ok(listed.images)
@@ -129,7 +128,7 @@ impl Cri {
         Ok(())
     }
 
-    /// Name and version of the runtime.
+    /// The name and version of the runtime.
     pub async fn version(&self) -> Result<(String, String), Status> {
         let version: Version = self.call("/runtime.v1.RuntimeService/Version", Nothing {}).await?;
         Ok((version.runtime, version.number))

@@ -1,4 +1,4 @@
-//! CRI-O among several: every path that it would otherwise share is its own.
+//! CRI-O beside other instances: every path that they would share is its own.
 
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
@@ -14,10 +14,10 @@ use super::Places;
 use super::pods::{self, SANDBOX};
 use crate::process::Process;
 
-/// CRI-O knows no rule for any host, so these stand for it: names for examples, and the usual endings.
+/// CRI-O has no rule for all hosts, so these stand for them: names for examples, and the usual domains.
 const ANY_HOST: &[&str] = &["*.example", "*.test", "*.io", "*.com"];
 
-/// What CRI-O logs when it has read its registries again.
+/// CRI-O's log line after it has read its registries again.
 const APPLIED: &str = "Applied new registry configuration";
 
 /// How long it may take to read its registries again.
@@ -53,7 +53,7 @@ pub fn prepare(places: &Places, registry: &str) -> anyhow::Result<Vec<PathBuf>> 
         write_lead(directory, host, registry)?;
     }
     let path = |file: &str| directory.join(file);
-    // The options for registries are hidden, but they are the only ones that keep out the machine's own files.
+    // The options for registries are hidden, but they are the only ones that exclude the machine's own files.
     Ok(vec![
         "--config".into(),
         path("crio.conf"),
@@ -66,17 +66,17 @@ pub fn prepare(places: &Places, registry: &str) -> anyhow::Result<Vec<PathBuf>> 
     ])
 }
 
-/// Downloads lie beside the images, as they mostly do, so that they fill the same disk.
+/// Downloads are stored beside the images, as they usually are, so that they fill the same disk.
 fn temporary(places: &Places) -> PathBuf {
     places.root.with_file_name("temporary")
 }
 
-/// Where the storage library looks for its configuration.
+/// The environment variable by which the storage library finds its configuration.
 pub fn environment(places: &Places) -> (&'static str, PathBuf) {
     ("CONTAINERS_STORAGE_CONF", places.directory.join("storage.conf"))
 }
 
-/// Lets the names of a host lead to a registry, and waits until CRI-O knows.
+/// Makes the names of a host refer to a registry, and waits until CRI-O has read it.
 pub fn lead(directory: &Path, host: &str, registry: &str, crio: &Process) -> anyhow::Result<()> {
     write_lead(directory, host, registry)?;
     if crio.id().is_none() {
@@ -93,7 +93,7 @@ pub fn lead(directory: &Path, host: &str, registry: &str, crio: &Process) -> any
     Ok(())
 }
 
-/// One file a host, so that a later one replaces it.
+/// One file per host, so that a later one replaces it.
 fn write_lead(directory: &Path, host: &str, registry: &str) -> anyhow::Result<()> {
     let (scheme, location) = registry.split_once("://").context("a registry's address has a scheme")?;
     let is_insecure = scheme == "http";
@@ -103,9 +103,9 @@ fn write_lead(directory: &Path, host: &str, registry: &str) -> anyhow::Result<()
     fs::write(directory.join("registries.d").join(file), rule).context("writing a rule for registries")
 }
 
-/// A program that takes two wishes out of a container's description before it hands it to runc: root may lack the right
-/// to make a process less likely to be killed, and a kernel may know of huge pages that nothing mounts. Either would
-/// keep pods from starting, and CRI-O has no option against it.
+/// A program that removes two settings from a container's description before it passes it to runc: root may lack the
+/// right to make a process less likely to be killed, and a kernel may know of huge pages that nothing mounts. Either
+/// would keep pods from starting, and CRI-O has no option to avoid it.
 fn runc() -> anyhow::Result<String> {
     let runc = programs::locate("runc")?;
     Ok(format!(

@@ -11,7 +11,7 @@ use rustix::mount::{UnmountFlags, unmount};
 
 const MIB: u64 = 1024 * 1024;
 
-/// A disk to be made.
+/// The size of a disk.
 #[derive(Debug, Clone, Copy)]
 pub struct Disk {
     bytes: u64,
@@ -31,7 +31,7 @@ impl Disk {
     /// last mount, however that ends.
     pub(super) fn mount(self, file: &Path, place: &Path) -> anyhow::Result<Mounted> {
         File::create(file).and_then(|image| image.set_len(self.bytes)).context("creating the disk's file")?;
-        // Without blocks for root alone: what is free can be filled.
+        // Without blocks reserved for root, so that all free space can be filled.
         run("mkfs.ext4", ["-q".as_ref(), "-m".as_ref(), "0".as_ref(), file.as_os_str()])?;
         run("mount", ["-o".as_ref(), "loop".as_ref(), file.as_os_str(), place.as_os_str()])?;
         Ok(Mounted { place: place.to_owned() })
@@ -40,7 +40,7 @@ impl Disk {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Detached, because a runtime leaves mounts of its own below. The bed's end would do it, too.
+        // Detached, because a runtime leaves mounts of its own below. The end of the bed would do it too.
         let _left_to_the_bed = unmount(&self.place, UnmountFlags::DETACH);
     }
 }

@@ -18,7 +18,7 @@ use crate::api_server::ApiServer;
 use crate::process::Process;
 use crate::wait;
 
-/// Starts the kubelet of a node, which thereby joins the cluster, and waits until it is ready for pods.
+/// Starts the kubelet of a node, which joins the cluster, and waits until it is ready for pods.
 pub async fn start(node: &Node, cgroup: &Cgroup, server: &ApiServer) -> anyhow::Result<Process> {
     let directory = node.directory().join("kubelet");
     for part in ["root", "keys", "logs", "plugins"] {
@@ -32,8 +32,8 @@ pub async fn start(node: &Node, cgroup: &Cgroup, server: &ApiServer) -> anyhow::
     Ok(process)
 }
 
-/// Waits until the kubelet says once more that the node is ready for pods: what it said before it was restarted still
-/// stands with the API server.
+/// Waits until the kubelet reports again that the node is ready for pods: the API server still has its report from
+/// before a restart.
 pub async fn ready(name: &str, kubelet: &Process, server: &ApiServer) -> anyhow::Result<()> {
     let nodes = Api::<core::Node>::all(server.client()?);
     let before = said_ready(&nodes.get(name).await.with_context(|| format!("reading {name}"))?);
@@ -55,7 +55,7 @@ async fn until_ready(
     ready.await.with_context(|| format!("kubelet logged\n{}", kubelet.log_tail()))
 }
 
-/// When the kubelet last said that the node is ready, if that is what it said last.
+/// When the kubelet last reported that the node is ready, if that is its last report.
 fn said_ready(node: &core::Node) -> Option<Time> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|one| one.type_ == "Ready" && one.status == "True")?;
@@ -76,10 +76,10 @@ fn command(node: &Node, server: &ApiServer, directory: &Path) -> anyhow::Result<
     Ok(command)
 }
 
-/// JSON, which every reader of YAML takes.
+/// JSON, which every YAML reader accepts.
 fn text(node: &Node, cgroup: &Cgroup, server: &ApiServer) -> Value {
     let directory = node.directory().join("kubelet");
-    // The disk of the machine is none of a test's business, so nothing is evicted and no image is removed for it.
+    // The machine's disk does not concern a test, so nothing is evicted and no image is removed because of it.
     let room = json!({
         "memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%",
         "imagefs.available": "0%", "imagefs.inodesFree": "0%",
@@ -112,7 +112,7 @@ fn text(node: &Node, cgroup: &Cgroup, server: &ApiServer) -> Value {
         "serializeImagePulls": false,
         "registryPullQPS": 0,
         "nodeStatusUpdateFrequency": "4s",
-        // A container that failed is started again after a second, not after ten.
+        // A failed container is restarted after one second instead of ten.
         "featureGates": {"KubeletCrashLoopBackOffMax": true},
         "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
     })

@@ -1,4 +1,4 @@
-//! A node's place on the network: a namespace, a cable to the bridge, an address.
+//! A node's connection to the network: a namespace, a cable to the bridge, an address.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ use prewarm_bed::inside::{BRIDGE, BRIDGE_ADDRESS, PREFIX_LENGTH, configure_netwo
 /// How many nodes share the third number of an address.
 const NODES_PER_BLOCK: u16 = 250;
 
-/// How long a packet may wait on a slow cable, and how much may pass at once.
+/// How long a packet may wait on a slow cable, and how much may pass in one burst.
 const QUEUE: [&str; 4] = ["latency", "400ms", "burst", "64kb"];
 
 pub struct Link {
@@ -21,7 +21,7 @@ pub struct Link {
     is_slow: AtomicBool,
 }
 
-/// What went over the cable so far.
+/// What has passed over the cable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Counters {
     pub to_node: u64,
@@ -50,8 +50,8 @@ impl Link {
         Ok(link)
     }
 
-    /// A command that starts a program in the node's network namespace. The program takes the place of `nsenter`, so
-    /// signals reach it. `ip netns exec` would not do: it hides the cgroup tree.
+    /// A command that starts a program in the node's network namespace. The program replaces `nsenter`, so signals
+    /// reach it. `ip netns exec` does not work: it hides the cgroup tree.
     pub fn inside(&self, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.namespace())).arg(program);
@@ -68,7 +68,7 @@ impl Link {
         configure_network(&format!("link set {} down\n", self.cable()))
     }
 
-    /// Limits what goes to the node. Calling it again changes the limit.
+    /// Limits what is sent to the node. Calling it again changes the limit.
     pub fn slow(&self, bits_per_second: u64) -> anyhow::Result<()> {
         let rate = format!("{bits_per_second}bit");
         let mut arguments = vec!["replace", "dev"];
@@ -107,7 +107,7 @@ fn traffic_control(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The address of a node, clear of the bridge's own block.
+/// The address of a node, outside of the bridge's own block.
 fn address(number: u16) -> Ipv4Addr {
     let [first, second, ..] = BRIDGE_ADDRESS.octets();
     let block = u8::try_from(number / NODES_PER_BLOCK + 1).expect("fewer nodes than a bed has addresses");
@@ -115,7 +115,7 @@ fn address(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(first, second, block, place)
 }
 
-/// Finds one interface in `/proc/net/dev`: name, then eight numbers received and eight sent, bytes first.
+/// Finds one interface in `/proc/net/dev`: the name, then eight numbers received and eight sent, bytes first.
 fn parse_counters(table: &str, interface: &str) -> Option<Counters> {
     let numbers = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
     let mut numbers = numbers.split_whitespace().map(str::parse);
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_bridge_sends_the_node_receives() {
+    fn the_node_receives_what_the_bridge_sends() {
         let table = "Inter-|   Receive                  |  Transmit\n \
                      face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets\n\
                      veth-1: 11 1 0 0 0 0 0 0 22 2 0 0 0 0 0 0\n\

@@ -1,4 +1,4 @@
-//! What a node needs for real pods besides its runtime: a network for them, and an image for their sandboxes.
+//! What a node needs for real pods besides its runtime: a network, and an image for sandboxes.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -8,19 +8,20 @@ use anyhow::Context as _;
 use prewarm_bed::{inside, programs};
 use serde_json::json;
 
-/// What holds the namespaces of a pod. [`workload::push_sandbox`](crate::workload::push_sandbox) stores it.
+/// The image of the container that holds the namespaces of a pod.
+/// [`workload::push_sandbox`](crate::workload::push_sandbox) stores it.
 pub const SANDBOX: &str = "prewarm.example/sandbox:1";
 
-/// The first two numbers of the addresses of pods; each node has a third of its own.
+/// The second number of the addresses of pods. Each node has a range of its own.
 const FIRST_RANGE: u8 = 128;
 
-/// The directory of the programs that give pods their network.
+/// The directory of the CNI plugins.
 pub fn plugins() -> anyhow::Result<PathBuf> {
     let bridge = programs::locate("bridge")?;
     Ok(bridge.parent().context("a program lies in a directory")?.to_owned())
 }
 
-/// Tells the runtime how pods get a network: a bridge on the node, and a range of addresses of the node's own.
+/// Configures the network of pods: a bridge on the node, and a range of addresses of the node's own.
 pub fn write_network(directory: &Path, number: u16) -> anyhow::Result<()> {
     let network = json!({
         "cniVersion": "1.0.0",
@@ -40,7 +41,7 @@ pub fn write_network(directory: &Path, number: u16) -> anyhow::Result<()> {
 
 /// Lets the bed and its other nodes reach the pods of a node.
 pub fn route(number: u16, node: Ipv4Addr) -> anyhow::Result<()> {
-    // It belongs to the bed's network namespace, not to the machine.
+    // This setting belongs to the bed's network namespace, not to the machine.
     fs::write("/proc/sys/net/ipv4/ip_forward", "1").context("letting the bed forward packets")?;
     inside::configure_network(&format!("route add {}/24 via {node}\n", range(number)))
 }

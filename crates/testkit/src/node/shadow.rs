@@ -1,8 +1,8 @@
-//! What kubelet and CRI-O touch outside their own directories, covered so that the machine notices nothing.
+//! Covers what kubelet and CRI-O touch outside their own directories, so that the machine is not affected.
 //!
-//! Some paths are fixed, whatever the programs are told, and kubelet sets sysctls of the whole machine. Memory lies over
-//! those paths, once for the bed and once more for each kubelet, because two of them would share them. Over the sysctls
-//! lie files that have the wished values already, so that kubelet has nothing to write.
+//! Some paths are fixed whatever the configuration, and kubelet sets sysctls of the whole machine. File systems in
+//! memory cover those paths, once for the bed and once more for each kubelet, because two kubelets would share them.
+//! Files that already have the wanted values cover the sysctls, so that kubelet has nothing to write.
 
 use std::ffi::{CString, OsString};
 use std::fs;
@@ -14,16 +14,16 @@ use anyhow::Context as _;
 use prewarm_bed::inside;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 
-/// They exist on every machine, so that no empty directory is left as a mount point.
+/// These exist on every machine, so that no empty directory is left as a mount point.
 const COVERED: [&str; 2] = ["/var/lib", "/var/log"];
 
-/// What each kubelet has for itself.
+/// The directories that each kubelet has for itself.
 const FIXED: [&str; 2] = ["/var/lib/kubelet", "/var/log/containers"];
 
-/// Where a full node sees the sockets of its own runtime, so that one path stands in the manifests for all nodes.
+/// Where a full node sees the sockets of its own runtime, so that manifests can use one path for all nodes.
 pub const RUNTIME: &str = "/var/lib/prewarm-runtime";
 
-/// What kubelet wants of the kernel.
+/// The sysctls that kubelet requires.
 const SYSCTLS: [(&str, &str); 6] = [
     ("kernel/keys/root_maxbytes", "25000000"),
     ("kernel/keys/root_maxkeys", "1000000"),
@@ -33,7 +33,7 @@ const SYSCTLS: [(&str, &str); 6] = [
     ("vm/panic_on_oom", "0"),
 ];
 
-/// Covers the paths of the machine, once for each bed.
+/// Covers the paths of the machine, once per bed.
 pub fn cover() -> anyhow::Result<()> {
     static IS_COVERED: Mutex<bool> = Mutex::new(false);
     let mut is_covered = IS_COVERED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +52,7 @@ pub fn cover() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is there can still be read, since a test's own program may lie below; what is written goes to memory.
+/// Existing files can still be read, since a test's own program may be below; what is written goes to memory.
 fn cover_directory(path: &str) -> anyhow::Result<()> {
     let name = path.trim_start_matches('/').replace('/', "-");
     let part = |part: &str| inside::directory(&format!("covered/{name}/{part}"));
@@ -62,15 +62,16 @@ fn cover_directory(path: &str) -> anyhow::Result<()> {
     Ok(mount("overlay", path, "overlay", MountFlags::empty(), options.as_c_str())?)
 }
 
-/// The arguments of `unshare` for a program that sees these sockets at the usual place. What else it mounts, others see.
+/// The arguments of `unshare` for a program that sees these sockets at the usual place. Its other mounts are visible to
+/// others.
 pub fn with_sockets(sockets: &Path) -> Vec<OsString> {
     let script = format!("set -e; mount --make-private /var/lib; mount --bind \"$0\" {RUNTIME}; exec \"$@\"");
     let words = ["--mount", "--propagation", "unchanged", "sh", "-c", &script].map(OsString::from);
     words.into_iter().chain([sockets.into()]).collect()
 }
 
-/// A command that runs a program where the fixed paths and the sysctls are its own. `unshare` comes with the network
-/// of the node.
+/// A command that runs a program with the fixed paths and the sysctls to itself. `unshare` comes with the network of
+/// the node.
 pub fn apart(
     mut unshare: Command,
     directory: &Path,
@@ -89,9 +90,8 @@ pub fn apart(
     Ok(unshare)
 }
 
-/// Runs in a mount namespace of its own, with the files of sysctls in `$0` and the directory of sockets in `$1`, and becomes
-/// the program in the other arguments.
-/// What it mounts must not reach the rest of the bed, which shares its mounts.
+/// Runs in a mount namespace of its own, with the files of sysctls in `$0` and the directory of sockets in `$1`, and
+/// becomes the program in the other arguments. Its mounts must not reach the rest of the bed, which shares its mounts.
 fn script() -> String {
     let (covered, fixed) = (COVERED.join(" "), FIXED.join(" "));
     format!(

@@ -1,4 +1,4 @@
-//! The body of an answer, spoiled as a fault says.
+//! The body of an answer, with a fault applied.
 
 use std::io;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use super::fault::Fault;
 
 pub(super) type Body = BoxBody<Bytes, io::Error>;
 
-/// Is told how much more was handed out, and whether that was all.
+/// Called with how much more was sent, and whether that was everything.
 pub(super) type Progress = Arc<dyn Fn(usize, bool) + Send + Sync>;
 
 /// How long a truncated answer waits before it breaks off.
-const LAST_WORDS: Duration = Duration::from_millis(50);
+const TRUNCATE_PAUSE: Duration = Duration::from_millis(50);
 
 /// A whole text.
 pub(super) fn text(text: String) -> Body {
     Full::from(text).map_err(|never| match never {}).boxed()
 }
 
-/// Hands on a body of this length, with a fault.
+/// Passes on a body of this length, with a fault.
 pub(super) fn spoil(body: Incoming, length: u64, fault: Option<Fault>, progress: Progress) -> Body {
     let source = Source { body, position: 0, length, fault, progress };
     BodyExt::boxed(StreamBody::new(try_unfold(source, next)))
@@ -47,7 +47,7 @@ async fn next(mut source: Source) -> io::Result<Option<(Frame<Bytes>, Source)>> 
     };
     let data = source.change(data).await;
     source.position += data.len() as u64;
-    // The server asks no further when it has what the header promised.
+    // The server stops asking when it has as much as the header promised.
     (source.progress)(data.len(), source.position == source.length);
     Ok(Some((Frame::data(data), source)))
 }
@@ -58,8 +58,8 @@ impl Source {
         match self.fault {
             Some(Fault::Stall(limit)) if self.position >= limit => std::future::pending().await,
             Some(Fault::Truncate(limit)) if self.position >= limit => {
-                // While it waits, the server sends what it has; an error at once would throw that away.
-                tokio::time::sleep(LAST_WORDS).await;
+                // While this waits, the server sends what it has; an error at once would discard that.
+                tokio::time::sleep(TRUNCATE_PAUSE).await;
                 Err(io::Error::other("truncated on purpose"))
             }
             _ => Ok(()),
@@ -83,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Changes the byte in the middle of the whole.
+    /// Changes the byte in the middle of the whole body.
     fn with_wrong_byte(&self, data: &Bytes) -> Bytes {
         let mut data = data.to_vec();
         let place =

@@ -1,18 +1,18 @@
-//! What a [`FaultProxy`](super::FaultProxy) can do to a request, and which requests.
+//! What a [`FaultProxy`](super::FaultProxy) can do to which requests.
 
 use http::{Method, StatusCode};
 
-/// Which requests are meant.
+/// Selects requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum On {
     Anything,
-    /// The question whether this is a registry at all, `/v2/`.
+    /// The version check `/v2/`.
     Ping,
-    /// Of tags and digests, also the question whether one exists.
+    /// Requests for manifests by tag or digest, including HEAD requests.
     Manifests,
     /// Layers and configurations.
     Blobs,
-    /// Whatever has this text in its path: a name, a tag, a digest.
+    /// Requests whose path contains this text: a name, a tag, a digest.
     Path(String),
 }
 
@@ -21,45 +21,45 @@ pub enum On {
 pub enum Fault {
     /// This status, with an error body as registries write it.
     Status(StatusCode),
-    /// This status, and the client is told to come back after so many seconds.
+    /// This status, with this many seconds in `Retry-After`.
     RetryAfter(StatusCode, u32),
     /// The connection stays open and nothing is answered.
     Hang,
-    /// The answer stops after so many bytes of its body, and the connection stays open.
+    /// The answer stops after this many bytes of its body, and the connection stays open.
     Stall(u64),
-    /// The answer stops after so many bytes of its body, and the connection is closed.
+    /// The answer stops after this many bytes of its body, and the connection is closed.
     Truncate(u64),
-    /// The answer has the right length, but one byte of it is another.
+    /// The answer has the right length, but one byte is wrong.
     WrongBytes,
-    /// The body comes at so many bytes a second.
+    /// The body arrives at this many bytes a second.
     Slow(u64),
     /// The connection is reset before anything is answered.
     Reset,
 }
 
-/// A request that the proxy met.
+/// A request that the proxy received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub method: Method,
-    /// With the query, if there is one.
+    /// The path, with the query if there is one.
     pub path: String,
     pub range: Option<String>,
-    /// The user whose credentials came along; empty if they could not be read.
+    /// The user in the credentials; empty if they could not be read.
     pub user: Option<String>,
-    /// What was answered; nothing yet, or never, for a request that hangs or was reset.
+    /// The status of the answer. None for a request that is not answered yet, hangs or was reset.
     pub status: Option<StatusCode>,
-    /// How much of the body was handed out so far.
+    /// How much of the body has been sent.
     pub bytes: u64,
-    /// Whether the body was handed out to its end.
+    /// Whether the body was sent completely.
     pub is_complete: bool,
 }
 
-/// A fault and what it is for.
+/// A fault and the requests it is for.
 #[derive(Debug)]
 pub(super) struct Rule {
     on: On,
     fault: Fault,
-    /// How many requests are still to meet it; without a number all do.
+    /// How many more requests meet the fault; none for all of them.
     left: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Rule {
         Self { on, fault, left: times }
     }
 
-    /// Takes one of the times that it is for, if it is for this path.
+    /// Counts a request and returns the fault, if the rule is for this path.
     pub(super) fn take(&mut self, path: &str) -> Option<Fault> {
         if self.left == Some(0) || !self.on.has(path) {
             return None;
@@ -79,7 +79,7 @@ impl Rule {
 }
 
 impl On {
-    /// Whether a request for this path is meant.
+    /// Whether requests for this path are selected.
     pub fn has(&self, path: &str) -> bool {
         match self {
             Self::Anything => true,
@@ -92,7 +92,7 @@ impl On {
 }
 
 impl Seen {
-    /// Whether a whole blob or manifest was downloaded by it.
+    /// Whether it downloaded a whole blob or manifest.
     pub fn is_download(&self) -> bool {
         self.method == Method::GET
             && self.is_complete
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_holds_for_its_paths_and_as_often_as_it_says() {
+    fn a_rule_applies_to_its_paths_and_as_often_as_it_says() {
         let mut rule = Rule::new(On::Manifests, Fault::Hang, Some(2));
         let taken = ["/v2/", "/v2/a/manifests/1", "/v2/a/blobs/x", "/v2/a/manifests/1", "/v2/a/manifests/1"];
         let taken: Vec<bool> = taken.iter().map(|path| rule.take(path).is_some()).collect();

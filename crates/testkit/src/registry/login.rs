@@ -1,4 +1,4 @@
-//! Who may ask a [`FaultProxy`](super::FaultProxy), and how it says so.
+//! Authentication at a [`FaultProxy`](super::FaultProxy).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,26 +8,26 @@ use http::header::AUTHORIZATION;
 /// The path of the token service.
 pub(super) const TOKEN_PATH: &str = "/token";
 
-/// How tokens begin; the rest names the user.
+/// The prefix of tokens; the rest names the user.
 const TOKEN: &str = "token-of-";
 
-/// How a client has to show who it is.
+/// How a client has to authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Challenge {
-    /// With each request.
+    /// With a password in each request.
     Basic,
-    /// To a token service, whose token then comes with each request.
+    /// At a token service, whose token is then sent with each request.
     Token,
 }
 
-/// The one user that is let in.
+/// The only user with access.
 pub(super) struct Login {
     user: String,
     password: String,
     challenge: Challenge,
 }
 
-/// What a client showed.
+/// The credentials of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     Nothing,
@@ -41,7 +41,7 @@ impl Login {
         Self { user: user.to_owned(), password: password.to_owned(), challenge }
     }
 
-    /// Whether a request to the registry may pass.
+    /// Whether a request to the registry is allowed.
     pub(super) fn lets_in(&self, shown: &Shown) -> bool {
         match (self.challenge, shown) {
             (Challenge::Basic, Shown::Password { .. }) => self.knows(shown),
@@ -50,12 +50,12 @@ impl Login {
         }
     }
 
-    /// The token for whoever shows the right password.
+    /// The token for a client with the right password.
     pub(super) fn token(&self, shown: &Shown) -> Option<String> {
         self.knows(shown).then(|| format!("{TOKEN}{}", self.user))
     }
 
-    /// The header that tells a client what to show.
+    /// The header that tells a client how to authenticate.
     pub(super) fn challenge(&self, url: &str) -> String {
         match self.challenge {
             Challenge::Basic => "Basic realm=\"bed\"".to_owned(),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_right_password_is_let_in() {
+    fn only_the_right_password_is_accepted() {
         let login = Login::new("jane", "secret", Challenge::Basic);
         assert!(login.lets_in(&shown(&format!("Basic {}", STANDARD.encode("jane:secret")))));
         assert!(!login.lets_in(&shown(&format!("Basic {}", STANDARD.encode("jane:wrong")))));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_had_for_the_right_password() {
+    fn a_token_is_issued_for_the_right_password() {
         let login = Login::new("jane", "secret", Challenge::Token);
         let right = shown(&format!("Basic {}", STANDARD.encode("jane:secret")));
         assert!(!login.lets_in(&right));

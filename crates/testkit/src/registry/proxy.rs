@@ -22,7 +22,7 @@ use super::login::{Challenge, Login};
 use super::serve::serve;
 use super::{Registry, Upstream};
 
-/// A running proxy. Without a fault it hands everything on. Dropping it closes all its connections.
+/// A running proxy. Without a fault it passes everything on. Dropping it closes all its connections.
 pub struct FaultProxy {
     script: Arc<Script>,
     server: AbortHandle,
@@ -40,18 +40,18 @@ pub(super) struct State {
     pub(super) rules: Vec<Rule>,
     pub(super) login: Option<Login>,
     seen: Vec<Seen>,
-    /// How many were seen before the first of those; an answer that is still handed out belongs to its own request.
+    /// How many requests came before the first of those, because an answer under way must update its own request.
     forgotten: usize,
 }
 
 impl State {
-    /// Writes a request down and returns its number.
+    /// Records a request and returns its number.
     pub(super) fn note(&mut self, seen: Seen) -> usize {
         self.seen.push(seen);
         self.forgotten + self.seen.len() - 1
     }
 
-    /// The note of a request, unless it is forgotten.
+    /// The record of a request, unless it is forgotten.
     pub(super) fn noted(&mut self, number: usize) -> Option<&mut Seen> {
         self.seen.get_mut(number.checked_sub(self.forgotten)?)
     }
@@ -63,12 +63,12 @@ impl State {
 }
 
 impl FaultProxy {
-    /// Starts one in front of this registry, over plain HTTP.
+    /// Starts a proxy in front of this registry, over plain HTTP.
     pub async fn start(registry: &Registry) -> anyhow::Result<Self> {
         Self::listen(registry, None).await
     }
 
-    /// Starts one that serves HTTPS with a certificate that no node trusts.
+    /// Starts a proxy that serves HTTPS with a certificate that no node trusts.
     pub async fn start_untrusted(registry: &Registry) -> anyhow::Result<Self> {
         Self::listen(registry, Some(untrusted()?)).await
     }
@@ -83,22 +83,22 @@ impl FaultProxy {
         Ok(Self { script, server })
     }
 
-    /// Lets all such requests meet a fault. The first fault that fits a request is the one that it meets.
+    /// Applies a fault to all such requests. The first fault that fits a request counts.
     pub fn fail(&self, on: On, fault: Fault) {
         self.script.state().rules.push(Rule::new(on, fault, None));
     }
 
-    /// Lets the next `times` such requests meet a fault; those after them are fine.
+    /// Applies a fault to the next `times` such requests. Those after them succeed.
     pub fn fail_times(&self, times: usize, on: On, fault: Fault) {
         self.script.state().rules.push(Rule::new(on, fault, Some(times)));
     }
 
-    /// Takes all faults away. Requests that hang or stall already go on doing so.
+    /// Removes all faults. Requests that already hang or stall go on doing so.
     pub fn heal(&self) {
         self.script.state().rules.clear();
     }
 
-    /// Lets only this user in. A later call changes the password or the user.
+    /// Allows only this user. A later call changes the password or the user.
     pub fn require(&self, user: &str, password: &str, challenge: Challenge) {
         self.script.state().login = Some(Login::new(user, password, challenge));
     }
@@ -108,12 +108,12 @@ impl FaultProxy {
         self.script.state().seen.clone()
     }
 
-    /// The requests so far that are meant.
+    /// The requests so far that are selected.
     pub fn requests_on(&self, on: &On) -> Vec<Seen> {
         self.script.state().seen.iter().filter(|seen| on.has(&seen.path)).cloned().collect()
     }
 
-    /// Forgets the requests so far, also those that are still being answered.
+    /// Forgets the requests so far, including those that are still being answered.
     pub fn forget(&self) {
         self.script.state().forget();
     }
@@ -124,7 +124,7 @@ impl FaultProxy {
     }
 
     /// The full reference of a tag. Tests of credentials need it, with [`Node::lead`](crate::Node::lead) for the
-    /// [`host`](Self::host): CRI-O shows credentials only to the host that an image's name says.
+    /// [`host`](Self::host): CRI-O sends credentials only to the host in an image's name.
     pub fn reference(&self, name: &str, tag: &str) -> String {
         format!("{}/{name}:{tag}", self.host())
     }
@@ -143,13 +143,13 @@ impl Drop for FaultProxy {
 }
 
 impl Script {
-    /// A test that panicked while it held the lock left a state that is still true.
+    /// After a panic with the lock held, the state is still true.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A certificate for the right address, signed by nobody.
+/// A self-signed certificate for the right address.
 fn untrusted() -> anyhow::Result<TlsAcceptor> {
     let key = rcgen::generate_simple_self_signed(vec![BRIDGE_ADDRESS.to_string()])?;
     let private = key.signing_key.serialize_der().try_into().map_err(anyhow::Error::msg)?;
@@ -161,12 +161,12 @@ fn untrusted() -> anyhow::Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// The connections live in the set, so that they end with the server.
+/// The connections are in the set, so that they end with the server.
 async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, script: Arc<Script>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (tls, script) = (tls.clone(), Arc::clone(&script));
-        // A client may go away in the middle; that is its right and nobody's error.
+        // A client may disconnect in the middle, which is no error.
         connections.spawn(async move {
             let reset = Arc::new(AtomicBool::new(false));
             let stream = Resettable { stream, reset: Arc::clone(&reset) };
@@ -190,7 +190,7 @@ where
     http1::Builder::new().serve_connection(TokioIo::new(stream), service).await
 }
 
-/// A connection that can end with a reset instead of a farewell.
+/// A connection that can be reset instead of closed.
 struct Resettable {
     stream: TcpStream,
     reset: Arc<AtomicBool>,
@@ -225,7 +225,7 @@ impl AsyncWrite for Resettable {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.reset.load(Ordering::Relaxed) {
-            // An orderly end would come before the reset.
+            // A clean shutdown would come before the reset.
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.stream).poll_shutdown(ctx)
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_answer_is_not_noted_with_another_request() {
+    fn a_late_answer_does_not_update_another_request() {
         let seen = || Seen {
             method: Method::GET,
             path: String::new(),

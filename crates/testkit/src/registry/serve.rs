@@ -16,7 +16,7 @@ use super::fault::{Fault, Rule, Seen};
 use super::login::{Shown, TOKEN_PATH};
 use super::proxy::Script;
 
-/// What a request meets.
+/// What happens to a request.
 enum Outcome {
     Token(String),
     Challenge(String),
@@ -24,7 +24,6 @@ enum Outcome {
     Pass,
 }
 
-/// Answers one request.
 pub(super) async fn serve(
     request: Request<Incoming>,
     script: Arc<Script>,
@@ -54,7 +53,8 @@ pub(super) async fn serve(
     answer
 }
 
-/// Writes the request down and settles what it meets: faults first, because a broken registry asks nobody's name.
+/// Records the request and decides what happens to it. Faults come first, because a broken registry does not
+/// authenticate.
 fn note(request: &Request<Incoming>, script: &Script) -> (usize, Outcome) {
     let path = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
     let shown = Shown::of(request.headers());
@@ -82,7 +82,7 @@ fn note(request: &Request<Incoming>, script: &Script) -> (usize, Outcome) {
     (number, outcome)
 }
 
-/// Asks the registry with all headers as they came: some clients send a line for each type that they accept.
+/// Forwards the request with all headers unchanged: some clients send a line for each type that they accept.
 async fn hand_on(
     mut request: Request<Incoming>,
     script: &Arc<Script>,
@@ -99,7 +99,7 @@ async fn hand_on(
     Ok(answer.map(|body| spoil(body, length.unwrap_or_default(), fault, progress)))
 }
 
-/// Keeps the note of a request up to date while its answer is handed out.
+/// Updates the record of a request while its answer is sent.
 fn progress(script: &Arc<Script>, number: usize) -> Progress {
     let script = Arc::clone(script);
     Arc::new(move |bytes, is_complete| {
@@ -116,7 +116,7 @@ fn challenged(challenge: &str) -> io::Result<Response<Body>> {
     Ok(answer)
 }
 
-/// An error as registries write it.
+/// An error in the form of registries.
 fn refused(status: StatusCode) -> Response<Body> {
     let code = match status {
         StatusCode::UNAUTHORIZED => "UNAUTHORIZED",
