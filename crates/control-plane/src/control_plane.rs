@@ -1,4 +1,4 @@
-//! The control plane: the API, what happens to its clients, and the objects that people make in it.
+//! The control plane: the API, the faults of its clients, and the objects that users create in it.
 
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
@@ -25,15 +25,12 @@ const BEGINNING: &str = "2026-11-15T08:00:00Z";
 
 /// A cluster without nodes.
 pub struct ControlPlane {
-    /// The API.
     pub server: Server,
-    /// A client that nothing happens to.
+    /// A client without faults.
     pub client: Client,
-    /// The time of day.
     pub clock: Arc<dyn Clock>,
-    /// What happens to the controller's requests, and what it asked.
+    /// The faults of the controller's requests, and their journal.
     pub faults: Faults,
-    /// The settings of the controller.
     pub config: prewarm_controller::config::Config,
     pub(crate) controller: Option<Controller>,
 }
@@ -50,7 +47,7 @@ impl ControlPlane {
         Self::with(Options::default())
     }
 
-    /// The same with these limits.
+    /// The same with these options.
     pub fn with(options: Options) -> Self {
         let beginning = BEGINNING.parse().expect("the beginning is a time");
         Self::on(Arc::new(TokioClock::starting_at(beginning)), options)
@@ -69,7 +66,7 @@ impl ControlPlane {
         }
     }
 
-    /// Makes a ready Node with these labels, without any agent.
+    /// Creates a ready Node with these labels, without an agent.
     pub async fn make_node(&self, name: &str, labels: Value) {
         let mut node = json!({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
@@ -79,7 +76,7 @@ impl ControlPlane {
         self.set_ready(name, true).await;
     }
 
-    /// Says of a Node whether it can work.
+    /// Sets whether a Node is ready.
     pub async fn set_ready(&self, name: &str, is_ready: bool) {
         let status = if is_ready { "True" } else { "False" };
         let now = self.clock.now().to_string();
@@ -91,13 +88,12 @@ impl ControlPlane {
         api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("a Node's status");
     }
 
-    /// Deletes a Node.
     pub async fn delete_node(&self, name: &str) {
         let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(self.client.clone());
         api.delete(name, &DeleteParams::default()).await.expect("a Node to delete");
     }
 
-    /// Makes an ImagePullJob in the namespace `default`. `spec` lacks only what is the same everywhere.
+    /// Creates an ImagePullJob in the namespace `default`. `spec` lacks only what is the same everywhere.
     pub async fn pull(&self, name: &str, spec: Value) -> ImagePullJob {
         self.create(json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob",
@@ -106,7 +102,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Makes an ImageListPullJob in the namespace `default`.
+    /// Creates an ImageListPullJob in the namespace `default`.
     pub async fn pull_list(&self, name: &str, spec: Value) -> prewarm_api::kruise::ImageListPullJob {
         self.create(json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob",
@@ -115,7 +111,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Makes a BroadcastJob in the namespace `default`. `spec` lacks only what is the same everywhere.
+    /// Creates a BroadcastJob in the namespace `default`. `spec` lacks only what is the same everywhere.
     pub async fn broadcast(&self, name: &str, spec: Value) -> BroadcastJob {
         let mut whole = json!({"template": {"spec": {
             "restartPolicy": "Never", "containers": [{"name": "main", "image": "tool:1"}],
@@ -128,8 +124,8 @@ impl ControlPlane {
         .await
     }
 
-    /// Makes an AdvancedCronJob of an image list in the namespace `default`, through this version. `spec` lacks only what
-    /// is the same everywhere.
+    /// Creates an AdvancedCronJob of an image list in the namespace `default`, through this version. `spec` lacks only
+    /// what is the same everywhere.
     pub async fn cron(&self, version: &str, name: &str, spec: &Value) {
         let mut whole = json!({"template": {"imageListPullJobTemplate": {"spec": {
             "images": ["registry.example/base:1"], "completionPolicy": {"type": "Always"},
@@ -142,7 +138,7 @@ impl ControlPlane {
         let path = format!("/apis/apps.kruise.io/{version}/namespaces/default/advancedcronjobs");
         let request = http::Request::post(path).header("content-type", "application/json");
         let request = request.body(body.to_string().into_bytes()).expect("a request");
-        self.client.request_text(request).await.expect("a cron job that the API takes");
+        self.client.request_text(request).await.expect("a cron job that the API accepts");
     }
 
     /// Plays the pods of BroadcastJobs.
@@ -150,7 +146,7 @@ impl ControlPlane {
         Player::start(self.client.clone(), self.clock.clone(), usual)
     }
 
-    /// Makes any object, in its namespace or in `default`.
+    /// Creates any object, in its namespace or in `default`.
     pub async fn create<K>(&self, object: Value) -> K
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -162,10 +158,10 @@ impl ControlPlane {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
         let object: K = serde_json::from_value(object).expect("an object of that kind");
         let api: Api<K> = Api::namespaced(self.client.clone(), &namespace);
-        api.create(&PostParams::default(), &object).await.expect("an object that the API takes")
+        api.create(&PostParams::default(), &object).await.expect("an object that the API accepts")
     }
 
-    /// Makes an object that has no namespace.
+    /// Creates a cluster-scoped object.
     pub async fn create_in_cluster<K>(&self, object: Value) -> K
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope>
@@ -198,7 +194,7 @@ impl ControlPlane {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// Jobs of Kubernetes in the namespace `default`.
+    /// Kubernetes' own Jobs in the namespace `default`.
     pub fn batch_jobs(&self) -> Api<Job> {
         Api::default_namespaced(self.client.clone())
     }
@@ -208,35 +204,31 @@ impl ControlPlane {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// NodeImages.
     pub fn node_images(&self) -> Api<NodeImage> {
         Api::all(self.client.clone())
     }
 
-    /// The status of a job.
     pub async fn status(&self, name: &str) -> ImagePullJobStatus {
         self.jobs().get(name).await.expect("a job").status.unwrap_or_default()
     }
 
-    /// Merges into a job.
+    /// Merges a patch into a job.
     pub async fn edit(&self, name: &str, patch: Value) {
         self.jobs().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("a job to edit");
     }
 
-    /// Deletes a job.
     pub async fn delete_job(&self, name: &str) {
         self.jobs().delete(name, &DeleteParams::background()).await.expect("a job to delete");
     }
 
-    /// All events.
     pub async fn events(&self) -> Vec<k8s_openapi::api::events::v1::Event> {
         let api: Api<k8s_openapi::api::events::v1::Event> = Api::all(self.client.clone());
         api.list(&ListParams::default()).await.expect("events").items
     }
 }
 
-/// A server with our definitions. The usual one is made once and copied: stories begin thousands of times, and this was a fifth
-/// of their time.
+/// A server with our definitions. The usual one is made once and copied: stories start thousands of times, and making
+/// it each time would be a fifth of their time.
 fn server(clock: Arc<dyn Clock>, options: Options) -> Server {
     static USUAL: OnceLock<Server> = OnceLock::new();
     let furnish = |clock, options| {

@@ -14,15 +14,15 @@ use tokio::task::JoinHandle;
 use crate::control_plane::ControlPlane;
 
 const LEASE: &str = "controller";
-/// So much later the second of two controllers begins.
+/// How much later the second of two controllers starts.
 const HEAD_START: Duration = Duration::from_millis(50);
 
 /// How a leader ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fall {
-    /// Without any word.
+    /// It dies at once.
     Death,
-    /// It is told to stop, ends what it has begun and gives the Lease back.
+    /// It is asked to stop, finishes what it has begun and releases the Lease.
     Stop,
 }
 
@@ -31,11 +31,10 @@ pub struct Controller {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
     writer: JoinHandle<()>,
-    /// What it counted.
     pub metrics: Metrics,
 }
 
-/// Lives until it is stopped, and then ends without any word: a story that is over must not go on beside the next one.
+/// Runs a future until it is stopped, and drops it then: a story that is over must not go on beside the next one.
 pub fn spawn_until(
     stopped: oneshot::Receiver<()>,
     life: impl Future<Output = ()> + Send + 'static,
@@ -49,7 +48,7 @@ pub fn spawn_until(
 }
 
 impl ControlPlane {
-    /// Starts the controller, without any Lease.
+    /// Starts the controller without a Lease.
     pub fn start_controller(&mut self) {
         let (parts, writer) = self.parts(&self.faults);
         let metrics = parts.metrics.clone();
@@ -58,8 +57,8 @@ impl ControlPlane {
         self.controller = Some(Controller { stop, task, writer: tokio::spawn(writer.run()), metrics });
     }
 
-    /// Starts a controller that meets these faults. When they halt it, it dies without any word, and another begins that
-    /// meets the cluster's own.
+    /// Starts a controller with these faults. When they halt it, it dies, and another one starts with the cluster's own
+    /// faults.
     pub fn start_controller_that_dies(&mut self, faults: &Faults) {
         let (first, first_writer) = self.parts(faults);
         let (second, second_writer) = self.parts(&self.faults);
@@ -82,8 +81,8 @@ impl ControlPlane {
         });
     }
 
-    /// Starts two controllers that share a Lease. The first one leads and meets these faults; when it `falls`, it dies or
-    /// is told to stop. The second one meets the cluster's own.
+    /// Starts two controllers that share a Lease. The first one leads, with these faults; when they halt it, it dies or
+    /// stops as `falls` says. The second one has the cluster's own faults.
     pub fn start_two_controllers(
         &mut self,
         faults: &Faults,
@@ -93,7 +92,7 @@ impl ControlPlane {
         let (first, first_writer) = self.parts(faults);
         let (second, second_writer) = self.parts(&self.faults);
         let metrics = second.metrics.clone();
-        // Nobody holds it, so that the first one to ask gets it at once, as on an installed cluster.
+        // Nobody holds the Lease, so that the first one to ask gets it at once, as in an installed cluster.
         let place = json!({"name": LEASE, "namespace": DEFAULT_CONFIG_NAMESPACE});
         let object = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": place});
         self.server.install(&object).expect("a Lease with a plain name is valid");
@@ -130,7 +129,7 @@ impl ControlPlane {
         });
     }
 
-    /// A candidate whose requests nothing happens to and nobody counts.
+    /// A candidate for the Lease whose requests have no faults and are not counted.
     fn lease(&self) -> Lease {
         let place = Place { namespace: DEFAULT_CONFIG_NAMESPACE.to_owned(), name: LEASE.to_owned() };
         Lease::new(self.client.clone(), place, identity("controller"), self.clock.clone(), Metrics::new())
@@ -149,18 +148,18 @@ impl ControlPlane {
         }
     }
 
-    /// Ends the controller without any word, as SIGKILL does.
+    /// Kills the controller, as SIGKILL does.
     pub async fn kill_controller(&mut self) {
         if let Some(controller) = self.controller.take() {
             controller.task.abort();
             controller.writer.abort();
-            // Being cancelled is how both are meant to end.
+            // Both are meant to end by being cancelled.
             drop(controller.task.await);
             drop(controller.writer.await);
         }
     }
 
-    /// What the controller counted, as text.
+    /// The controller's metrics, as text.
     pub fn controller_metrics(&self) -> String {
         self.controller.as_ref().map(|controller| controller.metrics.encode()).unwrap_or_default()
     }

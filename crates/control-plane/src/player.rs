@@ -1,4 +1,4 @@
-//! Plays the pods of BroadcastJobs: what scheduler and kubelets would do with them.
+//! Plays the pods of BroadcastJobs: does what scheduler and kubelets would do with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,21 +12,21 @@ use prewarm_clock::Clock;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// How often is looked.
+/// How often the pods are looked at.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// What becomes of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// It runs so long and ends well.
+    /// It runs for this long and succeeds.
     Succeeds(Duration),
-    /// It runs so long and fails.
+    /// It runs for this long and fails.
     Fails(Duration),
-    /// Its container is started again once a second, so many times, and then runs on.
+    /// Its container restarts once a second, this many times, and then keeps running.
     Restarts(i32),
-    /// It runs on.
+    /// It keeps running.
     Hangs,
-    /// The scheduler finds no place for it.
+    /// The scheduler finds no node for it.
     Waits,
 }
 
@@ -46,7 +46,7 @@ struct Stage {
 }
 
 impl Player {
-    /// Plays this for every pod, unless its node has an act of its own.
+    /// Plays this act for every pod, unless its node has an act of its own.
     pub fn start(client: Client, clock: Arc<dyn Clock>, usual: Act) -> Self {
         let stage = Stage {
             usual,
@@ -64,17 +64,17 @@ impl Player {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays this for pods of a node from now on.
+    /// Plays this act for the pods of a node from here on.
     pub fn act(&self, node: &str, act: Act) {
         self.stage().by_node.insert(node.to_owned(), act);
     }
 
-    /// How many pods each node had so far, one after the other.
+    /// How many pods each node has had, one after the other.
     pub fn pods_by_node(&self) -> BTreeMap<String, usize> {
         self.stage().seen.iter().map(|(node, uids)| (node.clone(), uids.len())).collect()
     }
 
-    /// How many pods ran at once at most, and how many of them on one node.
+    /// The most pods that ran at the same time, in the cluster and on one node.
     pub fn most(&self) -> (usize, usize) {
         let stage = self.stage();
         (stage.most_at_once, stage.most_on_a_node)
@@ -99,7 +99,7 @@ async fn play(client: Client, clock: Arc<dyn Clock>, stage: Arc<Mutex<Stage>>) {
             let status = pod.status.as_ref().map_or(Value::Null, |status| json!(status));
             let Some(next) = next(act, age, &status) else { continue };
             let name = pod.metadata.name.as_deref().unwrap_or_default();
-            // A pod that went meanwhile, or whose node did, needs nothing.
+            // A pod that is gone, or whose node is, needs nothing.
             let node = pod_node(pod);
             if nodes.get_opt(&node).await.expect("nodes").is_some() {
                 let patch = Patch::Merge(json!({"status": next}));
@@ -111,7 +111,7 @@ async fn play(client: Client, clock: Arc<dyn Clock>, stage: Arc<Mutex<Stage>>) {
 }
 
 impl Stage {
-    /// Notes who is there, and says what each pod does.
+    /// Records the pods, and returns the act of each.
     fn cast(&mut self, pods: &[Pod]) -> Vec<Act> {
         let mut live: BTreeMap<String, usize> = BTreeMap::new();
         let mut acts = Vec::new();
@@ -131,7 +131,7 @@ impl Stage {
     }
 }
 
-/// The status that a pod of this age gets, if it is another than it has.
+/// The status that a pod of this age gets, if it differs from its current one.
 fn next(act: Act, age: Duration, status: &Value) -> Option<Value> {
     if matches!(status["phase"].as_str(), Some("Succeeded" | "Failed")) {
         return None;
@@ -157,7 +157,7 @@ fn next(act: Act, age: Duration, status: &Value) -> Option<Value> {
     (!wanted.as_object()?.iter().all(has)).then_some(wanted)
 }
 
-/// The node that a pod is on, or is led to.
+/// The node that a pod is bound to, or has to be bound to.
 fn pod_node(pod: &Pod) -> String {
     let spec = pod.spec.as_ref();
     let name = spec.and_then(|spec| spec.node_name.clone());

@@ -1,4 +1,4 @@
-//! Waiting for the cluster, in its own time.
+//! Waits for the cluster, in simulated time.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use crate::control_plane::ControlPlane;
 
-/// How often is looked.
+/// How often a condition is checked.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 impl ControlPlane {
-    /// Waits until this holds, for at most so long. Panics with `what` if it does not come.
+    /// Waits until a condition holds, for at most this many seconds. Otherwise panics with `what`.
     pub async fn within(
         &self,
         limit: Duration,
@@ -29,7 +29,7 @@ impl ControlPlane {
         start.elapsed()
     }
 
-    /// Waits until a job is as wanted.
+    /// Waits until a condition on a job holds.
     pub async fn job_within(
         &self,
         seconds: u64,
@@ -47,7 +47,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Waits until a BroadcastJob is as wanted.
+    /// Waits until a condition on a BroadcastJob holds.
     pub async fn broadcast_within(
         &self,
         seconds: u64,
@@ -57,7 +57,7 @@ impl ControlPlane {
         self.becomes(&self.broadcasts(), seconds, name, is_wanted).await
     }
 
-    /// Waits until a cron job is as wanted.
+    /// Waits until a condition on a cron job holds.
     pub async fn cron_within(
         &self,
         seconds: u64,
@@ -67,7 +67,7 @@ impl ControlPlane {
         self.becomes(&self.crons(), seconds, name, is_wanted).await
     }
 
-    /// Waits until a NodeImage is as wanted; `None` stands for one that does not exist.
+    /// Waits until a condition on a NodeImage holds. `None` stands for one that does not exist.
     pub async fn node_image_within(
         &self,
         seconds: u64,
@@ -91,7 +91,7 @@ impl ControlPlane {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// Waits until an object is as wanted.
+    /// Waits until a condition on an object holds.
     async fn becomes<K: Clone + Debug + DeserializeOwned>(
         &self,
         api: &Api<K>,
@@ -111,8 +111,8 @@ impl ControlPlane {
         }
     }
 
-    /// Waits until something has been written, or the deadline: nothing else changes an object, and asking for it again and
-    /// again would take longer than all that happens in the cluster.
+    /// Waits until something has been written, or until the deadline. Nothing else changes an object, and reading it
+    /// again and again would take longer than everything that happens in the cluster.
     async fn written_since(&self, seen: u64, deadline: Instant) {
         tokio::time::sleep(INTERVAL).await;
         while self.server.revision() == seen && Instant::now() < deadline {

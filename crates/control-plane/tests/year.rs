@@ -1,8 +1,8 @@
-//! A year of an hourly image list in four quarters, each with another seed, with controllers that die at any write, outages,
-//! pauses, runs that hang, and clocks that are set.
+//! A year of an hourly image list in four quarters, each with another seed, with controllers that die at any write,
+//! outages, pauses, runs that hang, and clocks that are set.
 //!
-//! Every run that is due happens exactly once or is counted as skipped, whatever comes; under Forbid there are never two at
-//! once; and the history never grows beyond its limits.
+//! Every run that is due happens exactly once or is counted as skipped, whatever happens; under Forbid there are never
+//! two at a time; and the history never grows beyond its limits.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -26,13 +26,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-/// Days of a quarter.
+/// The days of a quarter.
 const DAYS: u64 = 92;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
-/// So many runs are kept of each kind of end. None ends well here: the only node does not answer.
+/// How many runs of each result are kept. None succeeds here: the only node does not answer.
 const KEPT: usize = 2;
-/// So long after a disturbance everything has been looked at again.
+/// After this time, the effects of a disturbance are over.
 const ECHOES: Duration = Duration::from_mins(3);
 
 /// A clock that is set now and then.
@@ -57,12 +57,12 @@ struct Quarter {
     disturbed_at: tokio::time::Instant,
 }
 
-/// Somebody who sees every run from its beginning to its end.
+/// Observes every run from its beginning to its end.
 #[derive(Default)]
 struct Witness {
-    /// The UID of every run that there ever was, by name.
+    /// The UID of every run that ever existed, by name.
     seen: BTreeMap<String, String>,
-    /// Those that go on.
+    /// The runs that have not ended.
     active: BTreeSet<String>,
     most_active: usize,
     made_twice: Vec<String>,
@@ -71,14 +71,14 @@ struct Witness {
 impl Witness {
     fn watch(cluster: &ControlPlane) -> Arc<Mutex<Self>> {
         let witness = Arc::new(Mutex::new(Self::default()));
-        let (lists, hearing) = (cluster.lists(), witness.clone());
+        let (lists, observer) = (cluster.lists(), witness.clone());
         tokio::spawn(async move {
             let mut events = std::pin::pin!(watcher(lists, watcher::Config::default()).default_backoff());
             while let Some(event) = events.next().await {
                 match event {
-                    Ok(Event::Apply(run) | Event::InitApply(run)) => hearing.lock().unwrap().hear(&run),
+                    Ok(Event::Apply(run) | Event::InitApply(run)) => observer.lock().unwrap().observe(&run),
                     Ok(Event::Delete(run)) => {
-                        hearing.lock().unwrap().active.remove(run.metadata.name.as_deref().unwrap());
+                        observer.lock().unwrap().active.remove(run.metadata.name.as_deref().unwrap());
                     }
                     Ok(Event::Init | Event::InitDone) | Err(_) => {}
                 }
@@ -87,7 +87,7 @@ impl Witness {
         witness
     }
 
-    fn hear(&mut self, run: &ImageListPullJob) {
+    fn observe(&mut self, run: &ImageListPullJob) {
         let (name, uid) = (run.metadata.name.clone().unwrap(), run.metadata.uid.clone().unwrap());
         if *self.seen.entry(name.clone()).or_insert_with(|| uid.clone()) != uid {
             self.made_twice.push(name.clone());
@@ -106,13 +106,13 @@ impl Quarter {
         let beginning = "2026-02-01T00:00:00Z".parse().unwrap();
         let clock =
             Arc::new(SetClock { inner: TokioClock::starting_at(beginning), ahead: AtomicI64::new(0) });
-        // A dozen watches that hear every minute that nothing happens would be half of the work.
+        // A dozen watches with a bookmark every minute would be half of the work.
         let options = Options { bookmark_interval: Duration::from_hours(1), ..Options::default() };
         let mut cluster = ControlPlane::on(clock.clone(), options);
-        // It never answers, so that a run fails after some minutes, or hangs if it may not begin.
+        // The node never answers, so that a run fails after some minutes, or hangs if it may not begin.
         cluster.make_node("node-1", json!({})).await;
         cluster.start_controller();
-        // In a zone whose clocks change twice in the year.
+        // In a time zone whose clocks change twice a year.
         let spec = json!({"schedule": "0 * * * *", "timeZone": "America/New_York", "concurrencyPolicy": policy,
             "successfulJobsHistoryLimit": KEPT, "failedJobsHistoryLimit": KEPT});
         cluster.cron("v1beta1", "base", &spec).await;
@@ -143,7 +143,7 @@ impl Quarter {
         self.random.random_range(0..of) == 0
     }
 
-    /// Something happens, or nothing.
+    /// Causes one disturbance, or none.
     async fn disturb(&mut self) {
         match self.random.random_range(0..40) {
             0 => self.die(0).await,
@@ -169,7 +169,7 @@ impl Quarter {
         self.is_alive = true;
     }
 
-    /// The controller dies after one of its next writes, and another one begins.
+    /// The controller dies after one of its next writes, and another one starts.
     async fn die_at_a_write(&mut self) {
         self.cluster.kill_controller().await;
         let faults = Faults::none();
@@ -189,7 +189,7 @@ impl Quarter {
         self.edit(json!({"spec": {"paused": false}})).await;
     }
 
-    /// With parallelism 0, the runs from now on hang, and with 1 they end. Those that hang may be let go.
+    /// With parallelism 0, further runs hang, and with 1 they end. Those that hang may be released.
     async fn hang(&mut self, parallelism: i32) {
         let list = json!({"imageListPullJobTemplate": {"spec": {"parallelism": parallelism}}});
         self.edit(json!({"spec": {"template": list}})).await;
@@ -203,7 +203,7 @@ impl Quarter {
         }
     }
 
-    /// What holds at any time.
+    /// The invariants at any time.
     async fn check(&self) {
         let runs = self.runs().await;
         {
@@ -218,7 +218,7 @@ impl Quarter {
         }
     }
 
-    /// Every time up to the last one that was settled is a run or was counted.
+    /// Every time up to the last settled one had a run or was counted as skipped.
     async fn settle_accounts(&self) {
         let cron = self.cron().await;
         let schedule = timetable::read(&cron.spec).unwrap();
@@ -249,7 +249,7 @@ async fn quarter(number: u64, policy: &str) {
     let mut quarter = Quarter::begin(seed, policy).await;
     let start = tokio::time::Instant::now();
     while start.elapsed() < Duration::from_secs(DAYS * 24 * HOUR) {
-        // Never at the very moment at which a run begins or ends.
+        // Not exactly at the moment at which a run begins or ends.
         let seconds = quarter.random.random_range(15 * MINUTE..25 * MINUTE);
         quarter.cluster.pass(seconds).await;
         quarter.check().await;

@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 
 use crate::node::Node;
 
-/// A cluster in one process. What its control plane can do, it can.
+/// A cluster in one process. It can do everything that its control plane can.
 #[derive(Default)]
 pub struct Cluster {
     control_plane: ControlPlane,
-    /// The nodes by name.
     pub nodes: BTreeMap<String, Node>,
     /// The images that the registry has, and how long pulling them takes.
     images: Vec<(String, Duration)>,
@@ -42,7 +41,7 @@ impl Cluster {
         Self::default()
     }
 
-    /// The same with these limits.
+    /// The same with these options.
     pub fn with(options: Options) -> Self {
         Self { control_plane: ControlPlane::with(options), ..Self::default() }
     }
@@ -52,7 +51,7 @@ impl Cluster {
         Self { control_plane: ControlPlane::on(clock, options), ..Self::default() }
     }
 
-    /// Puts an image into the registry that all nodes pull from. Pulling it takes so long.
+    /// Adds an image to the registry that all nodes pull from. Pulling it takes this long.
     pub fn publish(&mut self, image: &str, takes: Duration) {
         self.images.push((image.to_owned(), takes));
         for node in self.nodes.values() {
@@ -60,14 +59,14 @@ impl Cluster {
         }
     }
 
-    /// Makes so many nodes, `node-1` and on, each ready and with an agent.
+    /// Creates this many nodes, from `node-1` on, each ready and with an agent.
     pub async fn add_nodes(&mut self, count: usize) {
         for number in 1..=count {
             self.add_node(&format!("node-{number}"), json!({})).await;
         }
     }
 
-    /// Makes a ready node with these labels, and starts its agent.
+    /// Creates a ready node with these labels, and starts its agent.
     pub async fn add_node(&mut self, name: &str, labels: Value) {
         self.make_node(name, labels).await;
         let mut node = Node::new(name, &self.server, self.clock.clone());
@@ -78,7 +77,7 @@ impl Cluster {
         self.nodes.insert(name.to_owned(), node);
     }
 
-    /// Deletes a Node; its agent goes with it.
+    /// Deletes a Node together with its agent.
     pub async fn delete_node(&mut self, name: &str) {
         self.control_plane.delete_node(name).await;
         if let Some(mut node) = self.nodes.remove(name) {

@@ -2,7 +2,7 @@
 //! under tokio's paused time, hours of it take moments.
 //!
 //! Everything between the parts is real: requests are built, sent, parsed and answered. Only time, the runtimes behind
-//! the agents, and the faults in front of the API are made up.
+//! the agents, and the faults in front of the API are simulated.
 
 #![expect(clippy::missing_panics_doc, reason = "each panic states what the cluster could not be brought to")]
 

@@ -19,11 +19,9 @@ use tokio::task::JoinHandle;
 
 /// A node with its agent.
 pub struct Node {
-    /// Its name.
     pub name: String,
-    /// Its runtime.
     pub runtime: Fake,
-    /// What happens to the agent's requests, and what it asked.
+    /// The faults of the agent's requests, and their journal.
     pub faults: Faults,
     server: Server,
     clock: Arc<dyn Clock>,
@@ -38,7 +36,7 @@ struct Running {
 }
 
 impl Node {
-    /// A node whose agent does not run yet.
+    /// A node whose agent is not started.
     pub fn new(name: &str, server: &Server, clock: Arc<dyn Clock>) -> Self {
         let (runtime, faults) = (Fake::new(), Faults::none());
         let metrics = Metrics::new();
@@ -54,8 +52,8 @@ impl Node {
         self.running = Some(Running { stop, agent, writer: tokio::spawn(writer.run()) });
     }
 
-    /// Starts an agent that meets these faults. When they halt it, it dies without any word, and another begins that meets
-    /// the node's own.
+    /// Starts an agent with these faults. When they halt it, it dies, and another one starts with the node's own
+    /// faults.
     pub fn start_one_that_dies(&mut self, faults: &Faults) {
         let (first, first_writer) = self.parts(faults);
         let (second, second_writer) = self.parts(&self.faults);
@@ -95,23 +93,23 @@ impl Node {
         }
     }
 
-    /// Ends the agent without any word, as SIGKILL does.
+    /// Kills the agent, as SIGKILL does.
     pub async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.agent.abort();
             running.writer.abort();
-            // Being cancelled is how both are meant to end.
+            // Both are meant to end by being cancelled.
             drop(running.agent.await);
             drop(running.writer.await);
         }
     }
 
-    /// What the agent counted since it was last started, as text.
+    /// The agent's metrics since its last start, as text.
     pub fn metrics(&self) -> String {
         self.metrics.encode()
     }
 
-    /// How often this reference was pulled to its end.
+    /// How often a pull of this reference was completed.
     pub fn pulls(&self, reference: &str) -> usize {
         self.runtime.calls_of(reference).len()
     }
