@@ -1,16 +1,15 @@
-//! Where the time of day comes from. Whoever stamps a time takes a [`Clock`], so that a simulated day under tokio's
-//! paused time takes moments.
+//! The time of day. Code that stamps times takes a [`Clock`], so that a simulated day under tokio's paused time takes
+//! moments.
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 /// The time of day.
 pub trait Clock: Send + Sync {
-    /// The present.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock, with all its corrections.
+/// The machine's clock, including its corrections.
 #[derive(Clone, Copy, Debug)]
 pub struct MachineClock;
 

@@ -1,4 +1,4 @@
-//! What a registry stores: blobs, and the manifests that name them by digest.
+//! What a registry stores: blobs, and the manifests that refer to them by digest.
 
 use std::fmt::Write as _;
 
@@ -19,17 +19,16 @@ pub struct Manifest {
     pub blob: Blob,
 }
 
-/// An image or an index with all that belongs to it.
+/// An image or an index with everything that belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     pub blobs: Vec<Blob>,
-    /// The last one names, directly or not, all the others; tags point to it.
+    /// The last one refers, directly or not, to all the others; tags point to it.
     pub manifests: Vec<Manifest>,
 }
 
 impl Artifact {
-    /// # Panics
-    /// Without a manifest there is nothing to point to.
+    /// # Panics If there is no manifest.
     pub fn new(blobs: Vec<Blob>, manifests: Vec<Manifest>) -> Self {
         assert!(!manifests.is_empty(), "an artifact has a manifest");
         Self { blobs, manifests }
@@ -40,7 +39,7 @@ impl Artifact {
         &self.manifests[self.manifests.len() - 1]
     }
 
-    /// The digest that a reference by digest names.
+    /// The digest in references by digest.
     pub fn digest(&self) -> &str {
         &self.root().blob.digest
     }
@@ -57,7 +56,7 @@ impl Blob {
         Self { digest: digest(&bytes), bytes }
     }
 
-    /// How a manifest refers to it.
+    /// The reference to it in a manifest.
     pub fn descriptor(&self, media_type: &str) -> Value {
         json!({"digest": self.digest, "mediaType": media_type, "size": self.bytes.len()})
     }
@@ -69,7 +68,7 @@ impl Manifest {
     }
 }
 
-/// The digest of these bytes as registries write it.
+/// The digest of these bytes in the form of registries.
 pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::from("sha256:"), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string cannot fail");

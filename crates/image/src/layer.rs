@@ -1,4 +1,4 @@
-//! One layer: files of ours, or one of pseudo-random bytes, a part of them zero so that it compresses.
+//! One layer: given files, or one file of pseudo-random bytes, a part of them zero so that it compresses.
 
 use std::io::Write as _;
 
@@ -11,28 +11,28 @@ use super::artifact::{Blob, digest};
 /// The zeros are spread in blocks of this size, so that any part of a layer compresses alike.
 const BLOCK: usize = 4096;
 
-/// Who may do what with a file: data, and a program.
+/// The modes of data files and of programs.
 const READABLE: u32 = 0o644;
 const EXECUTABLE: u32 = 0o755;
 
-/// A layer to be made.
+/// A layer to build.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Layer {
     size: usize,
     compressibility: f64,
 }
 
-/// A layer that was made.
+/// A built layer.
 pub struct Built {
     pub blob: Blob,
     /// The digest before compression, which the image config lists.
     pub diff_id: String,
 }
 
-/// A file of a layer, which root owns.
+/// A file of a layer, owned by root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Without a slash at the beginning.
+    /// The path, without a leading slash.
     pub path: String,
     pub content: Vec<u8>,
     pub is_executable: bool,
@@ -44,10 +44,9 @@ impl Layer {
         Self { size, compressibility: 0.0 }
     }
 
-    /// Lets this fraction of the layer vanish by compression.
+    /// Makes this fraction of the layer vanish by compression.
     ///
-    /// # Panics
-    /// For anything but a fraction.
+    /// # Panics If it is not a fraction.
     #[must_use]
     pub fn compressible(self, fraction: f64) -> Self {
         assert!((0.0..=1.0).contains(&fraction), "{fraction} is no fraction");
@@ -77,13 +76,14 @@ impl Layer {
     }
 }
 
-/// A layer with nothing but this program in the root directory.
+/// A layer with only this program in the root directory.
 pub(super) fn executable(name: &str, program: &[u8]) -> Built {
     let program = File { path: name.to_owned(), content: program.to_vec(), is_executable: true };
     compress(&archive(&[program], None), Compression::fast())
 }
 
-/// A layer of these files, as small as can be: it is sent to many nodes. All of them are from this time, in seconds since 1970.
+/// A layer of these files, compressed as well as possible, because it is sent to many nodes. The time of all files is
+/// this one, in seconds since 1970.
 pub fn of_files(files: &[File], time: u64) -> Built {
     compress(&archive(files, Some(time)), Compression::best())
 }
@@ -95,8 +95,8 @@ fn compress(archive: &[u8], level: Compression) -> Built {
     Built { blob: Blob::of(encoder.finish().expect("memory takes every byte")), diff_id }
 }
 
-/// A tar archive, the same for the same files: nothing of the machine is in it. Directories are made by whoever unpacks it.
-/// Generated images have neither time nor owner.
+/// A tar archive, the same for the same files: nothing in it depends on the machine. Directories are created by whoever
+/// unpacks it. Generated images have neither time nor owner.
 pub(super) fn archive(files: &[File], time: Option<u64>) -> Vec<u8> {
     let size: usize = files.iter().map(|file| file.content.len() + 4 * 512).sum();
     let mut archive = tar::Builder::new(Vec::with_capacity(size));
@@ -114,7 +114,8 @@ pub(super) fn archive(files: &[File], time: Option<u64>) -> Vec<u8> {
     archive.into_inner().expect("memory takes every byte")
 }
 
-/// A small generator with a fixed algorithm (splitmix64): a crate's may change with its version, and digests with it.
+/// A small generator with a fixed algorithm (splitmix64): that of a crate may change with its version, and digests with
+/// it.
 struct Random {
     state: u64,
 }

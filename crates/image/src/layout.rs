@@ -1,4 +1,4 @@
-//! Images in a directory or in one archive, as tools that carry images from place to place read them (the OCI image layout).
+//! Images in a directory or in one archive, as tools that copy images read them (the OCI image layout).
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -11,13 +11,14 @@ use crate::artifact::{Artifact, Blob, Manifest};
 use crate::layer::{File, archive};
 use crate::{INDEX, MANIFEST, json_bytes};
 
-/// An artifact, and the name under which tools find it in a layout; what is found by its subject needs none.
+/// An artifact, and the name under which tools find it in a layout. A referrer is found by its subject and needs no
+/// name.
 pub struct Entry<'a> {
     pub name: Option<&'a str>,
     pub artifact: &'a Artifact,
 }
 
-/// Writes a layout into a directory; what stands there already stays.
+/// Writes a layout into a directory. Existing files stay.
 pub fn write(directory: &Path, entries: &[Entry<'_>]) -> io::Result<()> {
     for file in files(entries) {
         let path = directory.join(&file.path);
@@ -34,7 +35,7 @@ pub fn to_archive(entries: &[Entry<'_>]) -> Vec<u8> {
     archive(&files(entries), Some(0))
 }
 
-/// Reads such an archive: its artifacts, in the order of its index. Every blob is what its digest says.
+/// Reads such an archive: its artifacts, in the order of its index. The digest of every blob is verified.
 pub fn read_archive(bytes: &[u8]) -> io::Result<Vec<Artifact>> {
     let mut files = BTreeMap::new();
     for entry in tar::Archive::new(bytes).entries()? {
@@ -50,7 +51,7 @@ pub fn read_archive(bytes: &[u8]) -> io::Result<Vec<Artifact>> {
     roots.map(|root| gather(&files, root)).collect()
 }
 
-/// What a descriptor names, directly or not; the manifest that names the others comes last.
+/// Everything that a descriptor refers to, directly or not. The manifest that refers to the others comes last.
 fn gather(files: &BTreeMap<String, Vec<u8>>, descriptor: &Value) -> io::Result<Artifact> {
     let (mut blobs, mut manifests) = (Vec::new(), Vec::new());
     let media_type = match descriptor["mediaType"].as_str() {
@@ -88,7 +89,7 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// In the order of their paths, each once.
+/// All files sorted by path, each once.
 fn files(entries: &[Entry<'_>]) -> Vec<File> {
     let mut files = BTreeMap::new();
     let mut add = |path: String, content: Vec<u8>| {
@@ -103,7 +104,7 @@ fn files(entries: &[Entry<'_>]) -> Vec<File> {
     let roots = entries.iter().map(|Entry { name, artifact }| {
         let mut root = artifact.root().blob.descriptor(artifact.root().media_type);
         if let Some(name) = name {
-            // The first is what the specification names, the second what containerd's import reads.
+            // The specification names the first one, and containerd's import reads the second.
             let tag = name.rsplit(':').next().unwrap_or(name);
             root["annotations"] =
                 json!({"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag});
@@ -123,7 +124,7 @@ mod tests {
     use crate::{Image, Layer};
 
     #[test]
-    fn a_layout_has_every_blob_under_its_digest_and_names_the_image() {
+    fn a_layout_has_every_blob_under_its_digest_and_the_name_of_the_image() {
         let image = Image::new("web").layer(Layer::of(100)).build();
         let files = files(&[Entry { name: Some("registry.example/web:v1"), artifact: &image }]);
         let content = |path: &str| files.iter().find(|file| file.path == path).map(|file| &file.content);

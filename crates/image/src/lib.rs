@@ -1,8 +1,8 @@
-//! Images, made without any engine: our own, of files, and generated ones of n layers of a given size and compressibility,
-//! for one platform or two.
+//! Images built without any engine: our own from files, and generated ones of n layers of a given size and
+//! compressibility, for one platform or two.
 //!
-//! The same files or the same seed give the same bytes, so digests can be compared across builds, tests and machines, and
-//! nothing has to be downloaded. An [`Artifact`] is what a registry stores; with the feature `push` it gets there, too.
+//! The same files or the same seed give the same bytes, so digests can be compared across builds, tests and machines,
+//! and nothing has to be downloaded. An [`Artifact`] is what a registry stores; the feature `push` sends it there.
 
 mod artifact;
 mod layer;
@@ -23,7 +23,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// An image to be made. Without a call to [`architecture`](Self::architecture) it runs on this machine.
+/// An image to build. Without a call to [`architecture`](Self::architecture) it runs on this machine.
 #[derive(Debug, Clone)]
 pub struct Image {
     seed: String,
@@ -32,7 +32,7 @@ pub struct Image {
     program: Option<Program>,
 }
 
-/// What a container of an image runs.
+/// What containers of an image run.
 #[derive(Debug, Clone)]
 struct Program {
     name: String,
@@ -50,7 +50,7 @@ impl Image {
         }
     }
 
-    /// Adds a last layer with this static program, and lets containers run it. Without one an image can be pulled only.
+    /// Adds a last layer with this static program, which containers run. Without one, an image can only be pulled.
     #[must_use]
     pub fn program(mut self, name: &str, bytes: Vec<u8>) -> Self {
         self.program = Some(Program { name: name.to_owned(), bytes });
@@ -63,21 +63,20 @@ impl Image {
         self
     }
 
-    /// Several layers that are alike in size and compressibility.
+    /// Adds several layers of the same size and compressibility.
     #[must_use]
     pub fn layers(mut self, count: usize, layer: Layer) -> Self {
         self.layers.extend(std::iter::repeat_n(layer, count));
         self
     }
 
-    /// The processor that it is for, in Go's words: `amd64`, `arm64`.
+    /// Sets the processor architecture in Go's terms: `amd64`, `arm64`.
     #[must_use]
     pub fn architecture(mut self, architecture: &str) -> Self {
         architecture.clone_into(&mut self.architecture);
         self
     }
 
-    /// Makes the bytes.
     pub fn build(&self) -> Artifact {
         let data = self.layers.iter().enumerate().map(|(position, layer)| layer.build(&self.seed, position));
         let program = self.program.iter().map(|program| layer::executable(&program.name, &program.bytes));
@@ -94,7 +93,7 @@ impl Image {
     }
 }
 
-/// Makes an image of its layers, for this architecture. `config` is what containers of it run, and how.
+/// Assembles an image from its layers, for this architecture. `config` says what its containers run, and how.
 pub fn assemble(architecture: &str, created: Option<&str>, config: &Value, layers: Vec<Built>) -> Artifact {
     let diff_ids: Vec<&str> = layers.iter().map(|layer| layer.diff_id.as_str()).collect();
     let mut whole = json!({
@@ -121,12 +120,12 @@ pub fn assemble(architecture: &str, created: Option<&str>, config: &Value, layer
     Artifact::new(blobs, vec![manifest])
 }
 
-/// Makes one index of images for different architectures.
+/// Builds one index of images for different architectures.
 pub fn index(images: &[Image]) -> Artifact {
     index_of(images.iter().map(|image| (image.architecture.clone(), image.build())).collect())
 }
 
-/// The same of images that are made already.
+/// The same from images that are built already.
 pub fn index_of(images: Vec<(String, Artifact)>) -> Artifact {
     let (mut blobs, mut manifests, mut entries) = (Vec::new(), Vec::new(), Vec::new());
     for (architecture, artifact) in images {
@@ -144,7 +143,7 @@ pub fn index_of(images: Vec<(String, Artifact)>) -> Artifact {
     Artifact::new(blobs, manifests)
 }
 
-/// This machine's processor in Go's words.
+/// This machine's processor architecture in Go's terms.
 pub fn native_architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -153,8 +152,8 @@ pub fn native_architecture() -> &'static str {
     }
 }
 
-/// With keys in alphabetical order: a feature of `serde_json` that any crate of the workspace may switch on decides between
-/// that order and the written one, and digests must not depend on it.
+/// JSON with keys in alphabetical order: a feature of `serde_json` that any crate of the workspace may enable decides
+/// between that order and the written one, and digests must not depend on it.
 fn json_bytes(value: &Value) -> Vec<u8> {
     sorted(value).to_string().into_bytes()
 }

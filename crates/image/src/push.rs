@@ -1,5 +1,5 @@
-//! Sends images to a registry, in the requests of the OCI distribution specification. Crates for that are clients for
-//! everything a registry can do; these are four requests.
+//! Sends images to a registry with the requests of the OCI distribution specification. Crates for that are clients for
+//! everything a registry can do; this needs four requests.
 
 use std::time::Duration;
 
@@ -19,19 +19,19 @@ use tokio::sync::Mutex;
 use crate::artifact::{Artifact, Blob, Manifest};
 use crate::referrer;
 
-/// The longest that one request may take; the largest is the upload of a layer.
+/// How long one request may take. The largest is the upload of a layer.
 const LIMIT: Duration = Duration::from_mins(5);
-/// No answer to these requests is longer.
+/// The longest answer that is read.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
-/// The kinds of manifests that are read.
+/// The media types of manifests and indexes.
 const ACCEPTED: &str =
     "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, */*";
-/// So much of a refusal is shown.
+/// How much of a refusal is shown.
 const MAX_EXCERPT_CHARS: usize = 300;
-/// The header by which a registry says that it will answer for referrers itself.
+/// The header by which a registry announces that it lists referrers itself.
 const SUBJECT: &str = "oci-subject";
 
-/// Why an image did not get there. Nothing of a login is in it.
+/// Why an image could not be pushed. Nothing of a login is in it.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     #[error("{what}: {reason}")]
@@ -48,7 +48,7 @@ pub enum PushError {
     Unclear { what: String, reason: &'static str },
 }
 
-/// Who pushes.
+/// The account that pushes.
 pub struct Login {
     pub user: String,
     pub password: String,
@@ -75,7 +75,7 @@ pub struct Repository {
     base: String,
     name: String,
     login: Option<Login>,
-    /// What the registry asked for: the value of the header that lets us in.
+    /// The authorization header that the registry asked for.
     authorization: Mutex<Option<String>>,
 }
 
@@ -89,7 +89,7 @@ impl Repository {
     /// The repository of this name at a registry's host.
     pub fn new(host: &str, name: &str, login: Option<Login>) -> Result<Self, PushError> {
         let connector = HttpsConnectorBuilder::new().with_native_roots().map_err(PushError::NoRoots)?;
-        // A realm of tokens may be anywhere.
+        // The realm of tokens may be at any address.
         let connector = connector.https_or_http().enable_http1().build();
         let wire = Wire::Tls(Client::builder(TokioExecutor::new()).build(connector));
         Ok(Self::reached_by(wire, format!("https://{host}"), name, login))
@@ -119,7 +119,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Stores what is said of an image. A registry that keeps no list of that gets one under a tag that clients look for.
+    /// Stores a referrer of an image. If the registry does not list referrers itself, the list is stored under the tag
+    /// that clients look for.
     pub async fn refer(&self, subject: &Artifact, referrer: &Artifact) -> Result<(), PushError> {
         for blob in &referrer.blobs {
             self.push_blob(blob).await?;
@@ -185,7 +186,7 @@ impl Repository {
         Err(PushError::Refused { what, status: answer.status, words })
     }
 
-    /// Sends a request, and once more if the registry asks who we are.
+    /// Sends a request, and once more with credentials if the registry asks for them.
     async fn request(
         &self,
         method: Method,
@@ -267,7 +268,7 @@ impl Login {
     }
 }
 
-/// An error with what caused it: the client's own words alone are "client error (Connect)".
+/// An error with its causes: the client's own message alone is "client error (Connect)".
 fn causes(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();

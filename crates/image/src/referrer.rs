@@ -1,14 +1,14 @@
-//! What is said of an image by somebody else's manifest: a referrer names the image as its subject.
+//! Manifests about other images: a referrer names an image as its subject.
 
 use serde_json::{Value, json};
 
 use crate::artifact::{Artifact, Blob, Manifest};
 use crate::{INDEX, MANIFEST, json_bytes};
 
-/// The config of an artifact that is no image: two bytes that everybody knows.
+/// The config of an artifact that is not an image: two well-known bytes.
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 
-/// A document of this type about an image, under this name of a file.
+/// A document of this type about an image, under this file name.
 pub fn document(subject: &Artifact, media_type: &'static str, name: &str, content: Vec<u8>) -> Artifact {
     let (config, document) = (Blob::of(b"{}".to_vec()), Blob::of(content));
     let mut layer = document.descriptor(media_type);
@@ -24,12 +24,12 @@ pub fn document(subject: &Artifact, media_type: &'static str, name: &str, conten
     Artifact::new(vec![config, document], vec![Manifest::of(MANIFEST, json_bytes(&manifest))])
 }
 
-/// The tag under which a registry without an API for referrers keeps the list of them.
+/// The tag under which a registry without an API for referrers keeps their list.
 pub fn tag(subject: &str) -> String {
     subject.replace(':', "-")
 }
 
-/// That list with one more, which takes the place of itself. `earlier` is the list that is there.
+/// The list with one more referrer, which replaces an earlier version of itself. `earlier` is the existing list.
 pub fn list(earlier: Option<&[u8]>, referrer: &Artifact) -> Manifest {
     let earlier: Value = earlier.and_then(|list| serde_json::from_slice(list).ok()).unwrap_or_default();
     let others = earlier["manifests"].as_array().into_iter().flatten();
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_of_an_image_stays_in_the_list() {
+    fn other_referrers_of_an_image_stay_in_the_list() {
         let image = Image::new("web").build();
         let about = |content: &str| document(&image, "text/plain", "about.txt", content.as_bytes().to_vec());
         let (theirs, ours) = (about("signed"), about("parts"));

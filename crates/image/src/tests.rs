@@ -20,7 +20,7 @@ fn the_same_seed_gives_the_same_image() {
 #[test]
 fn uncompressed_bytes_stay_the_same_across_versions_of_this_kit() {
     let artifact = Image::new("web").architecture("amd64").layer(Layer::of(64 * KIB)).build();
-    // The config lists digests of uncompressed layers only, so the compressor has no say in it.
+    // The config lists only the digests of uncompressed layers, so it does not depend on the compressor.
     assert_eq!(
         artifact.blobs[0].digest,
         "sha256:674c033d00c76ff2f74f0b1231db8b9a0c02d363f4860fe140847864986cada6"
@@ -70,7 +70,7 @@ fn a_layer_unpacks_to_one_file_of_its_size() {
 }
 
 #[test]
-fn a_program_lies_in_a_layer_of_its_own_and_is_what_containers_run() {
+fn a_program_has_a_layer_of_its_own_and_is_what_containers_run() {
     let image = Image::new("web").layer(Layer::of(KIB));
     let running = image.clone().program("run", b"#!".to_vec()).build();
     let config: Value = serde_json::from_slice(&running.blobs[0].bytes).unwrap();

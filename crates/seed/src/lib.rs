@@ -1,7 +1,7 @@
-//! Which seeds a test plays.
+//! The seeds that a test plays.
 //!
-//! A run of the tests gives the same answer every time, so every test has fixed seeds. `cargo xtask test --repeat` asks
-//! for others, and a person repeats a seed that failed with the number that the test printed.
+//! Tests give the same result in every run, so each has fixed seeds. `cargo xtask test --repeat` chooses others, and a
+//! person repeats a failed seed with the number that the test printed.
 
 use std::env;
 use std::ops::Range;
@@ -11,12 +11,12 @@ pub const FIRST: &str = "PREWARM_SEED";
 /// How many seeds each test plays, instead of its usual number: more take longer and find more.
 pub const COUNT: &str = "PREWARM_SEEDS";
 
-/// The seed of a test that plays one.
+/// The seed of a test that plays only one.
 pub fn first() -> u64 {
     number(FIRST).unwrap_or(0)
 }
 
-/// The seeds of a test that usually plays so many.
+/// The seeds of a test that usually plays this many.
 pub fn several(usual: u64) -> Range<u64> {
     range(first(), number(COUNT).unwrap_or(usual))
 }
@@ -25,7 +25,7 @@ fn range(first: u64, count: u64) -> Range<u64> {
     first..first.saturating_add(count)
 }
 
-/// Panics on anything but a number: a seed that is overlooked would show nothing.
+/// Panics on anything but a number: a seed that is silently ignored would show nothing.
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text:?}")))
