@@ -1,6 +1,6 @@
-//! What our rules cost the API server: the CPU of writing a NodeImage of 50 images, against the same definition
-//! without any rule, on one server in alternating rounds. Machines write NodeImages thousands of times an hour,
-//! so this is the one kind whose rules must be cheap.
+//! What our rules cost the API server: the CPU time of writing a NodeImage of 50 images, compared with the same
+//! definition without any rule, on one server in alternating rounds. Machines write NodeImages thousands of times an
+//! hour, so the rules of this kind must be cheap.
 
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ const MOST: f64 = 1.3;
 /// The group of the definition without rules.
 const PLAIN_GROUP: &str = "plain.kruise.io";
 fn main() -> ExitCode {
-    // `cargo test` and `cargo bench` pass words for their own harness; there is nothing to choose here.
+    // `cargo test` and `cargo bench` pass arguments for their own harness, which do not apply here.
     if let Err(reason) = prewarm_bed::enter() {
         eprintln!("cannot measure: {reason}");
         return ExitCode::from(2);
@@ -82,7 +82,7 @@ async fn measure() -> anyhow::Result<ExitCode> {
     Ok(figures.close())
 }
 
-/// The definition in another group, with nothing in it that refuses.
+/// The definition in another group, without anything that refuses.
 fn plain(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
     let mut crd = without_rules(crd);
     PLAIN_GROUP.clone_into(&mut crd.spec.group);
@@ -116,14 +116,14 @@ impl Target {
     async fn cost(&self, pid: u32, part: Part, round: usize) -> anyhow::Result<f64> {
         let before = cpu_seconds(pid)?;
         for write in 0..WRITES_PER_ROUND {
-            let turn = round * WRITES_PER_ROUND + write + 1;
+            let version = round * WRITES_PER_ROUND + write + 1;
             match part {
                 Part::Spec => {
-                    let patch = json!({ "spec": { "images": images(turn) } });
+                    let patch = json!({ "spec": { "images": images(version) } });
                     send(&self.client, "PATCH", &self.path, &patch).await?;
                 }
                 Part::Status => {
-                    let patch = json!({ "status": statuses(turn) });
+                    let patch = json!({ "status": statuses(version) });
                     send(&self.client, "PATCH", &format!("{}/status", self.path), &patch).await?;
                 }
             }

@@ -1,7 +1,7 @@
-//! The CustomResourceDefinitions of all seven kinds, made from the Rust types and the table of rules.
+//! The CustomResourceDefinitions of all seven kinds, generated from the Rust types and the table of rules.
 //!
-//! A type gives names, fields, docs, bounds and defaults; `rule` gives the CEL rules. What stands here is only
-//! how the two become one file that a Kubernetes from 1.30 on takes.
+//! A type provides names, fields, docs, bounds and defaults; `rule` provides the CEL rules. This module only combines
+//! the two into a file that Kubernetes 1.30 and later accepts.
 
 mod assemble;
 mod yaml;

@@ -1,5 +1,5 @@
-//! Every name that is visible on the wire: labels, annotations, finalizers, condition types, event reasons and
-//! the short texts in a status. Clients and dashboards look for them to the letter, so they stand in one place.
+//! Every name that is visible on the wire: labels, annotations, finalizers, condition types, event reasons and the
+//! short texts in a status. Clients and dashboards compare them to the letter, so they are in one place.
 
 /// Finalizer that keeps an ImagePullJob until its copied secrets are released.
 pub const DELETION_PROTECTION_FINALIZER: &str = "apps.kruise.io/deletion-protection";
@@ -25,13 +25,13 @@ pub const BROADCAST_JOB_UID_LABEL: &str = "broadcastjob-controller-uid";
 pub const SECRET_SOURCE_ANNOTATION: &str = "imagepulljobs.kruise.io/source-key";
 /// Annotation of a copied Secret: comma-separated `namespace/name` of the jobs that use it.
 pub const SECRET_REFERENCES_ANNOTATION: &str = "imagepulljobs.kruise.io/references";
-/// Annotation of a copied Secret: how it was made; [`SECRET_MODE_BATCH`] for copies shared by jobs.
+/// Annotation of a copied Secret: how it was made; [`SECRET_MODE_BATCH`] for copies that jobs share.
 pub const SECRET_MODE_ANNOTATION: &str = "imagepulljobs.kruise.io/mode";
 /// Value of [`SECRET_MODE_ANNOTATION`] and of a secret reference's `mode`.
 pub const SECRET_MODE_BATCH: &str = "batch";
 /// Annotation that every pull request carries in its sandbox configuration.
 pub const PULLING_BY_ANNOTATION: &str = "apps.kruise.io/pulling-image-by";
-/// Value of [`PULLING_BY_ANNOTATION`]; tools that filter on it expect this text, whoever pulls.
+/// Value of [`PULLING_BY_ANNOTATION`]. Tools that filter by it expect this text, whoever pulls.
 pub const PULLING_BY: &str = "kruise-daemon";
 /// Namespace of the copied Secrets, unless configured otherwise.
 pub const DEFAULT_CONFIG_NAMESPACE: &str = "kruise-daemon-config";
@@ -53,33 +53,33 @@ pub const NODE_IMAGE_SET_FIELD_MANAGER: &str = "nodeimageset.ofen.cybozu.io/node
 
 /// Types and reasons of conditions.
 pub mod condition {
-    /// BroadcastJob: every fitting node's pod has ended. Pull jobs: finished, and nothing failed.
+    /// BroadcastJob: the pods on all matching nodes have ended. Pull jobs: finished, and nothing failed.
     pub const COMPLETE: &str = "Complete";
     /// BroadcastJob: the failure policy or the deadline ended the job. Pull jobs: finished, and something failed.
     pub const FAILED: &str = "Failed";
-    /// Pull jobs: work goes on, or why it does not.
+    /// Pull jobs: whether work goes on, and if not, why.
     pub const PROGRESSING: &str = "Progressing";
-    /// ImagePullJob: every node that the job names exists. BroadcastJob: its pods fit some node.
+    /// ImagePullJob: every node that the job names exists. BroadcastJob: there are nodes for its pods.
     pub const NODES_FOUND: &str = "NodesFound";
     /// ImagePullJob: every Secret that the job names exists and was copied for the agents.
     pub const SECRETS_READY: &str = "SecretsReady";
     /// ImageListPullJob: every image has its ImagePullJob.
     pub const CHILDREN_CREATED: &str = "ChildrenCreated";
-    /// BroadcastJob: the API server takes the pods.
+    /// BroadcastJob: the API server accepts the pods.
     pub const PODS_CREATED: &str = "PodsCreated";
-    /// BroadcastJob: the scheduler finds a place for every pod.
+    /// BroadcastJob: the scheduler finds a node for every pod.
     pub const PODS_SCHEDULED: &str = "PodsScheduled";
-    /// AdvancedCronJob: runs start when they are due, or why they do not.
+    /// AdvancedCronJob: whether runs start when they are due, and if not, why.
     pub const SCHEDULING: &str = "Scheduling";
-    /// AdvancedCronJob: how the run that ended last has ended.
+    /// AdvancedCronJob: whether the last ended run succeeded.
     pub const LAST_RUN_SUCCEEDED: &str = "LastRunSucceeded";
-    /// ImagePrefetch: every chosen node holds all images.
+    /// ImagePrefetch: every selected node has all images.
     pub const READY: &str = "Ready";
     /// Reason of [`READY`] when true.
     pub const IMAGE_PREFETCH_READY: &str = "ImagePrefetchReady";
     /// Reason of [`READY`] when false.
     pub const IMAGE_PREFETCH_PROGRESSING: &str = "ImagePrefetchProgressing";
-    /// ImagePrefetch: every chosen node has its NodeImageSet. Also the reason when true.
+    /// ImagePrefetch: every selected node has its NodeImageSet. Also the reason when true.
     pub const NODE_IMAGE_SETS_CREATED: &str = "NodeImageSetsCreated";
     /// Reason of [`NODE_IMAGE_SETS_CREATED`] when false.
     pub const NODE_IMAGE_SETS_CREATING: &str = "NodeImageSetsCreating";
@@ -88,7 +88,7 @@ pub mod condition {
     pub const NO_IMAGE_PULL_FAILED: &str = "NoImagePullFailed";
     /// Reason of [`NO_IMAGE_PULL_FAILED`] when false.
     pub const IMAGE_PREFETCH_FAILED: &str = "ImagePrefetchFailed";
-    /// NodeImageSet: the node holds all images.
+    /// NodeImageSet: the node has all images.
     pub const IMAGE_AVAILABLE: &str = "ImageAvailable";
     /// Reason of [`IMAGE_AVAILABLE`] when true.
     pub const IMAGE_DOWNLOAD_COMPLETE: &str = "ImageDownloadComplete";
@@ -102,13 +102,13 @@ pub mod condition {
 
 /// Reasons of events.
 pub mod event {
-    /// A pull ended well.
+    /// A pull succeeded.
     pub const PULL_IMAGE_SUCCEED: &str = "PullImageSucceed";
     /// A pull failed, or its node does not answer.
     pub const PULL_IMAGE_FAILED: &str = "PullImageFailed";
-    /// An ImageListPullJob made children.
+    /// An ImageListPullJob created children.
     pub const CREATED_CHILDREN: &str = "Successful create ImagePullJob";
-    /// The API server does not take a child of an ImageListPullJob.
+    /// The API server refuses a child of an ImageListPullJob.
     pub const CHILD_REFUSED: &str = "Failed create ImagePullJob";
     /// A job names nodes that do not exist.
     pub const UNKNOWN_NODES: &str = "UnknownNodes";
@@ -118,7 +118,7 @@ pub mod event {
     pub const DELETED_CHILDREN: &str = "Successful delete ImagePullJob";
     /// A BroadcastJob was paused by its failure policy.
     pub const PAUSED: &str = "Paused";
-    /// A BroadcastJob goes on.
+    /// A BroadcastJob continues after a pause.
     pub const CONTINUE: &str = "Continue";
     /// A BroadcastJob took too long.
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
@@ -128,25 +128,25 @@ pub mod event {
     pub const JOB_COMPLETE: &str = "JobComplete";
     /// A BroadcastJob has more pods than its parallelism allows.
     pub const TOO_MANY_ACTIVE_PODS: &str = "TooManyActivePods";
-    /// An AdvancedCronJob made a run.
+    /// An AdvancedCronJob created a run.
     pub const RUN_SCHEDULED: &str = "RunScheduled";
-    /// Runs of an AdvancedCronJob were due and did not happen.
+    /// Runs of an AdvancedCronJob were due but did not happen.
     pub const RUNS_SKIPPED: &str = "RunsSkipped";
-    /// An AdvancedCronJob deleted a run that was going on, for the next one.
+    /// An AdvancedCronJob deleted a running run to start the next one.
     pub const RUN_REPLACED: &str = "RunReplaced";
-    /// A run of an AdvancedCronJob ended well.
+    /// A run of an AdvancedCronJob succeeded.
     pub const RUN_COMPLETED: &str = "RunCompleted";
     /// A run of an AdvancedCronJob failed.
     pub const RUN_FAILED: &str = "RunFailed";
-    /// Somebody deleted a run of an AdvancedCronJob before it ended.
+    /// A run of an AdvancedCronJob was deleted before it ended.
     pub const RUN_DELETED: &str = "RunDeleted";
-    /// The API server does not take a run of an AdvancedCronJob.
+    /// The API server refuses a run of an AdvancedCronJob.
     pub const RUN_REFUSED: &str = "RunRefused";
 }
 
 /// Texts in statuses that clients compare to the letter.
 pub mod message {
-    /// NodeImage: the node gave no answer in time (kruise R16).
+    /// NodeImage: the node did not answer in time (kruise R16).
     pub const NODE_SILENT: &str = "node has not responded for a long time";
     /// NodeImage: the task took too long (kruise R17).
     pub const TASK_DEADLINE: &str = "pulling exceeds the activeDeadlineSeconds";
@@ -168,6 +168,6 @@ pub mod image_state {
     pub const DOWNLOADED: &str = "ImageDownloaded";
     /// The image could not be pulled.
     pub const FAILED: &str = "ImageDownloadFailed";
-    /// The image could not be pulled for now.
+    /// The image could not be pulled, but another attempt may succeed.
     pub const TEMPORARILY_FAILED: &str = "ImageDownloadTemporarilyFailed";
 }

@@ -1,4 +1,4 @@
-//! Where in an object something is: the path that errors, the corpus and `prewarm lint` share.
+//! The path to a value in an object, as errors, the corpus and `prewarm lint` use it.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum Step {
     Index(usize),
 }
 
-/// The way from the root of an object to one of its values, such as `spec.images[3]`.
+/// The path from the root of an object to one of its values, such as `spec.images[3]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<Step>);
 
@@ -38,13 +38,13 @@ impl FieldPath {
         self.then(Step::Index(index))
     }
 
-    /// The path of what stands below this one at a dotted path such as `template.spec`; empty means itself.
+    /// The path that a dotted path such as `template.spec` leads to from here. An empty one leads to this path itself.
     #[must_use]
     pub fn below(&self, dotted: &str) -> Self {
         dotted.split('.').filter(|name| !name.is_empty()).fold(self.clone(), |path, name| path.field(name))
     }
 
-    /// The path of what holds this value; the root holds itself.
+    /// The path of the value that contains this one. The root contains itself.
     #[must_use]
     pub fn parent(&self) -> Self {
         let mut steps = self.0.clone();
@@ -60,7 +60,7 @@ impl FieldPath {
     }
 }
 
-/// A way that is being walked. It costs nothing until somebody asks for the path, and almost nobody does.
+/// A path under construction while an object is walked. It costs nothing until the path is needed, which is rare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trail<'a> {
     Root,
@@ -78,7 +78,7 @@ impl Trail<'_> {
         }
     }
 
-    /// Whether nothing was walked yet.
+    /// Whether this is the root.
     pub(crate) fn is_root(&self) -> bool {
         matches!(self, Self::Root)
     }
@@ -89,7 +89,7 @@ impl fmt::Display for FieldPath {
         for (position, step) in self.0.iter().enumerate() {
             match step {
                 Step::Index(index) => write!(f, "[{index}]")?,
-                // A key that itself has dots or brackets could not be told from several steps.
+                // A key with dots or brackets could be mistaken for several steps.
                 Step::Field(name) if name.is_empty() || name.contains(['.', '[', ']', '/', ':']) => {
                     write!(f, "[{name}]")?;
                 }
@@ -106,13 +106,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_reads_as_the_server_prints_it() {
+    fn a_path_is_printed_as_by_the_server() {
         let path = FieldPath::root().field("spec").field("images").index(3);
         assert_eq!(path.to_string(), "spec.images[3]");
     }
 
     #[test]
-    fn a_map_key_with_dots_stands_in_brackets() {
+    fn a_map_key_with_dots_is_in_brackets() {
         let path = FieldPath::root().below("spec.images").field("reg.example:5000/a").field("tags").index(0);
         assert_eq!(path.to_string(), "spec.images[reg.example:5000/a].tags[0]");
     }

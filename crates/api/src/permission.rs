@@ -1,20 +1,20 @@
-//! What each of the project's programs may do in a cluster: one table, from which the shipped roles are made and
-//! against which a real server is asked.
+//! What each program may do in a cluster: one table, from which the shipped roles are generated and with which a real
+//! server is compared.
 
 use crate::names::DEFAULT_CONFIG_NAMESPACE;
 
 /// The namespace in which the programs run.
 pub const SYSTEM_NAMESPACE: &str = "prewarm-system";
 
-/// The Lease that says which controller leads. It has this name in every installation.
+/// The Lease that determines which controller leads. It has this name in every installation.
 pub const LEASE: &str = "prewarm-controller";
 
-/// A program's account and all that it may do.
+/// A program's account and its permissions.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
-    /// Name of the ServiceAccount, of its roles and of their bindings.
+    /// The name of the ServiceAccount, of its roles and of their bindings.
     pub name: &'static str,
-    /// All that it may do; what is not here is refused.
+    /// Everything that it may do. All else is refused.
     pub permissions: &'static [Permission],
 }
 
@@ -23,34 +23,35 @@ pub struct Account {
 pub struct Permission {
     /// What they are needed for.
     pub part: Part,
-    /// Where they hold.
+    /// Where they apply.
     pub scope: Scope,
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// The resource, with its subresource if it is one.
     pub resource: &'static str,
-    /// The only objects on which they hold; none stands for all.
+    /// The only objects to which they apply; empty for all.
     pub names: &'static [&'static str],
-    /// What may be done.
+    /// The allowed verbs.
     pub verbs: &'static [&'static str],
 }
 
-/// What a permission is needed for. Each part is a role of its own, so that a cluster can leave out the kinds that it does
-/// not use: without a part's role the controller works on everything else.
+/// What a permission is needed for. Each part is a role of its own, so that a cluster can leave out the kinds that it
+/// does not use: without a part's role, the controller works on everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Nodes, NodeImages and ImagePullJobs: nothing works without.
+    /// Nodes, NodeImages and ImagePullJobs, without which nothing works.
     Base,
-    /// Lists, and the ImagePullJobs that are made for them.
+    /// Lists, and the ImagePullJobs that are created for them.
     ImageListPullJob,
-    /// BroadcastJobs, and the pods that are made for them.
+    /// BroadcastJobs, and the pods that are created for them.
     BroadcastJob,
-    /// AdvancedCronJobs, and the Jobs that are made for them. The lists and BroadcastJobs that they make belong to those parts.
+    /// AdvancedCronJobs, and the Jobs that are created for them. The permissions for lists and BroadcastJobs are in
+    /// those parts.
     AdvancedCronJob,
 }
 
 impl Part {
-    /// All of them.
+    /// All parts.
     pub const ALL: [Self; 4] =
         [Self::Base, Self::ImageListPullJob, Self::BroadcastJob, Self::AdvancedCronJob];
 
@@ -65,22 +66,22 @@ impl Part {
     }
 }
 
-/// Where a permission holds.
+/// Where a permission applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// On cluster-wide objects and in every namespace.
     Cluster,
-    /// In the namespace of the copied Secrets only.
+    /// Only in the namespace of the copied Secrets.
     ConfigNamespace,
-    /// In the namespace of the programs only.
+    /// Only in the namespace of the programs.
     SystemNamespace,
 }
 
 impl Scope {
-    /// All of them.
+    /// All scopes.
     pub const ALL: [Self; 3] = [Self::Cluster, Self::ConfigNamespace, Self::SystemNamespace];
 
-    /// The namespace in which it holds, if it is one.
+    /// The namespace, if the scope is one.
     pub fn namespace(self) -> Option<&'static str> {
         match self {
             Self::Cluster => None,
@@ -92,8 +93,8 @@ impl Scope {
 
 /// The agent on each node.
 ///
-/// RBAC knows no "own node": the same account is on all of them, so it may read every NodeImage, and the policy
-/// `agent-own-node` is what keeps it from writing the status of another node's.
+/// RBAC has no notion of an own node: all agents share one account, so it may read every NodeImage, and the policy
+/// `agent-own-node` keeps it from writing the status of another node's.
 pub const AGENT: Account = Account {
     name: "prewarm-agent",
     permissions: &[
@@ -113,7 +114,7 @@ pub const AGENT: Account = Account {
             names: &[],
             verbs: &["patch"],
         },
-        // Jobs are in any namespace, and their events with them.
+        // Jobs are in any namespace, and so are their events.
         Permission {
             part: Part::Base,
             scope: Scope::Cluster,
@@ -122,7 +123,7 @@ pub const AGENT: Account = Account {
             names: &[],
             verbs: &["create", "patch"],
         },
-        // No list and no watch: a Secret is read by its name, when a task names it.
+        // Neither list nor watch: a Secret is read by name, when a task names it.
         Permission {
             part: Part::Base,
             scope: Scope::ConfigNamespace,
@@ -136,8 +137,8 @@ pub const AGENT: Account = Account {
 
 /// The controller.
 ///
-/// It reads Secrets that jobs name, by name: it may not list the Secrets of a cluster. Only in the config namespace,
-/// where its copies are, it may.
+/// It reads the Secrets that jobs name, by name: it may not list the Secrets of a cluster. It may list them only in the
+/// config namespace, where its copies are.
 pub const CONTROLLER: Account = Account {
     name: "prewarm-controller",
     permissions: &[
@@ -174,7 +175,7 @@ pub const CONTROLLER: Account = Account {
             names: &[],
             verbs: &["get", "list", "watch", "create", "patch", "delete"],
         },
-        // Verdicts on nodes that do not answer.
+        // The status of nodes that do not answer.
         Permission {
             part: Part::Base,
             scope: Scope::Cluster,
@@ -296,7 +297,7 @@ pub const CONTROLLER: Account = Account {
             names: &[LEASE],
             verbs: &["get", "update"],
         },
-        // A name cannot be asked of what does not exist yet.
+        // A permission to create cannot be restricted to a name.
         Permission {
             part: Part::Base,
             scope: Scope::SystemNamespace,
@@ -312,12 +313,12 @@ pub const CONTROLLER: Account = Account {
 pub const ACCOUNTS: [Account; 2] = [AGENT, CONTROLLER];
 
 impl Account {
-    /// The name under which the API server knows the account, if it is installed as `install.yaml` has it.
+    /// The account's user name at the API server, if it is installed as in `install.yaml`.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{}", self.name)
     }
 
-    /// What one of its roles holds.
+    /// The permissions in one of its roles.
     pub fn permissions_of(&self, part: Part, scope: Scope) -> impl Iterator<Item = &'static Permission> {
         self.permissions.iter().filter(move |one| one.part == part && one.scope == scope)
     }

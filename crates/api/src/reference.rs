@@ -29,7 +29,7 @@ pub const DEFAULT_TAG: &str = "latest";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ImageRef {
-    /// Registry and path with nothing left out, such as `docker.io/library/nginx`.
+    /// Registry and path in full, such as `docker.io/library/nginx`.
     full_name: String,
     version: Version,
 }
@@ -41,7 +41,7 @@ enum Version {
 }
 
 impl ImageRef {
-    /// Reads a reference as a user writes it. A missing tag is `latest`; beside a digest, a tag is dropped.
+    /// Parses a reference as a user writes it. A missing tag is `latest`; a tag beside a digest is dropped.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         grammar::check_text(text)?;
         let (named, digest) = grammar::split_digest(text);
@@ -55,7 +55,7 @@ impl ImageRef {
         Ok(Self { full_name, version })
     }
 
-    /// Joins a NodeImage key and one of its tags (or digests); the inverse of [`name`](Self::name) and
+    /// Joins a NodeImage key and one of its tags (or digests). This is the inverse of [`name`](Self::name) and
     /// [`tag`](Self::tag).
     pub fn from_parts(name: &str, tag: &str) -> Result<Self, ParseError> {
         let full_name = grammar::full_name(name)?;
@@ -95,7 +95,7 @@ impl ImageRef {
         self.full_name.split_once('/').map_or(self.full_name.as_str(), |(_, repository)| repository)
     }
 
-    /// The form in which the runtime is asked, with nothing left out: `docker.io/library/nginx:latest`.
+    /// The full form, in which the runtime is asked: `docker.io/library/nginx:latest`.
     pub fn full(&self) -> String {
         self.join(&self.full_name)
     }
@@ -145,17 +145,17 @@ impl From<ImageRef> for String {
     }
 }
 
-/// Any reference without tag and digest: `[registry/]path`.
+/// A reference without tag and digest: `[registry/]path`.
 macro_rules! name_pattern {
     () => {
         concat!(
             "(?:(?:",
             // A host name or IPv4 address, and a port.
             r"[A-Za-z0-9]+(?:(?:\.|-+)[A-Za-z0-9]+)*(?::[0-9]+)?|",
-            // An IPv6 address. Without a colon, capital or port it would not be taken for a registry.
+            // An IPv6 address. Without a colon, capital or port it would not be recognised as a registry.
             r"\[[a-f0-9]*[A-F:][A-Fa-f0-9:]*\](?::[0-9]+)?|\[[a-f0-9]+\]:[0-9]+",
             ")/)?",
-            // The path in the registry: words, divided by separators.
+            // The path in the registry: words with separators between them.
             "[a-z0-9]+(?:(?:[._/]|__|-+)[a-z0-9]+)*",
         )
     };

@@ -1,8 +1,8 @@
-//! The rules that a schema's bounds cannot say, each twice in one place: as the CEL expression that the API
+//! The rules that the bounds of a schema cannot express, each twice in one place: as the CEL expression that the API
 //! server runs, and as the Rust function that `validate` runs. One corpus proves that the two agree.
 //!
-//! A rule that reads the object's name is a [`Check::Creation`]: a plain rule at the root would lock objects
-//! that are already stored, because every status or label write would be judged by it again.
+//! A rule that reads the object's name is a [`Check::Creation`]: a plain rule at the root would lock objects that are
+//! already stored, because every status or label write would be checked by it again.
 
 mod broadcast;
 mod cron;
@@ -20,32 +20,32 @@ use pull::{image_list_pull_job, image_pull_job, node_image};
 /// One rule of one kind.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// The number under which the rule is written down, such as `kruise V12`.
+    /// The number of the rule in the specification, such as `kruise V12`.
     pub id: &'static str,
-    /// The place in the object that the rule reads; `[]` means each item of a list, `{}` each value of a map.
+    /// The path of the values that the rule reads; `[]` means each item of a list, `{}` each value of a map.
     pub at: String,
-    /// The place below `at` that the error names; empty for `at` itself.
+    /// The path below `at` that the error names; empty for `at` itself.
     pub field: &'static str,
-    /// The expression that holds for good objects.
+    /// The CEL expression, which is true for valid objects.
     pub cel: String,
-    /// What to tell a person whose object breaks the rule.
+    /// The sentence for a person whose object breaks the rule.
     pub message: &'static str,
-    /// The same in Rust.
+    /// The Rust twin of the expression.
     pub check: Check,
 }
 
-/// When a rule is asked, and the Rust twin of its expression.
+/// When a rule applies, and the Rust twin of its expression.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
-    /// On every write, of the value itself.
+    /// To a value, on every write.
     Value(fn(&Value) -> bool),
-    /// On every write, of a text; says more precisely than the rule's message what is wrong.
+    /// To a text, on every write. The error is more precise than the rule's message.
     Text(fn(&str) -> Result<(), String>),
-    /// On updates, of the new and the old value.
+    /// To the new and the old value, on updates.
     Transition(fn(&Value, &Value) -> bool),
-    /// On creation only, so that objects which are already stored keep taking writes.
+    /// On creation only, so that stored objects keep accepting writes.
     Creation(fn(&Value) -> bool),
-    /// Not by the API server, because it would cost too much there: by `lint` and the embedded API only.
+    /// Not on the API server, where it would cost too much: only in `lint` and the embedded API.
     Offline(fn(&Value) -> bool),
 }
 
@@ -64,7 +64,7 @@ pub fn of(kind: &str) -> Vec<Rule> {
 }
 
 impl Rule {
-    /// The rule as it stands in the schema.
+    /// The rule as it is written into the schema.
     pub fn to_json(&self) -> Value {
         let mut rule = json!({ "rule": self.cel, "message": self.message });
         // The root's own schema has no field for the name, so the server reports rules about it at the root.
@@ -79,22 +79,22 @@ impl Rule {
     }
 }
 
-/// Whether a field is there; null counts as absent, as on the server.
+/// Whether a field is present. Null counts as absent, as on the server.
 fn has(value: &Value, field: &str) -> bool {
     value.get(field).is_some_and(|inner| !inner.is_null())
 }
 
-/// A field's text, or nothing.
+/// The text of a field, if it has one.
 fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field).and_then(Value::as_str)
 }
 
-/// Whether a list field is there and has at least one item.
+/// Whether a list field is present and not empty.
 fn has_items(value: &Value, field: &str) -> bool {
     value.get(field).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
 }
 
-/// The object's name, also where the server will complete it: it cuts `generateName` and adds five characters.
+/// The object's name, even if the server has to complete it: it cuts `generateName` and adds five characters.
 fn object_name(object: &Value) -> Option<String> {
     const KEPT: usize = 58;
     let metadata = object.get("metadata")?;

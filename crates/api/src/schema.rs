@@ -26,9 +26,9 @@ pub use prune::Unknown;
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "Kubernetes has these as independent flags")]
 pub struct Schema {
-    /// What the field is for, in words.
+    /// What the field is for, as a sentence.
     pub description: Option<String>,
-    /// The JSON type; none means anything.
+    /// The JSON type; none allows any type.
     pub json_type: Option<JsonType>,
     /// The fields of an object.
     pub properties: BTreeMap<String, Schema>,
@@ -42,11 +42,11 @@ pub struct Schema {
     pub int_or_string: bool,
     /// Whether the value is a whole Kubernetes object.
     pub embedded_resource: bool,
-    /// Whether null is a value of its own; else null counts as absent.
+    /// Whether null is a value of its own. Otherwise it counts as absent.
     pub nullable: bool,
-    /// What is filled in where nothing is given.
+    /// The value for an absent field.
     pub default: Option<Value>,
-    /// How items of a list are told apart.
+    /// What identifies the items of a list.
     pub list_type: ListType,
     limits: Limits,
 }
@@ -68,15 +68,15 @@ pub enum JsonType {
     Boolean,
 }
 
-/// How items of a list are told apart.
+/// What identifies the items of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ListType {
-    /// Not at all: the list is one value.
+    /// Nothing: the list is one value.
     #[default]
     Atomic,
-    /// By their value, which must be unique.
+    /// Their value, which must be unique.
     Set,
-    /// By the values of these fields, which must be unique.
+    /// The values of these fields, which must be unique.
     Map(Vec<String>),
 }
 
@@ -105,7 +105,7 @@ struct Limits {
 }
 
 impl JsonType {
-    /// The type in words a person uses.
+    /// The type in plain words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Object => "an object",

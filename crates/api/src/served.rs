@@ -11,19 +11,19 @@ use crate::{crd, kruise, ofen};
 /// One served kind.
 #[derive(Debug)]
 pub struct Served {
-    /// API group.
+    /// The API group.
     pub group: &'static str,
-    /// Kind.
+    /// The kind, as in manifests.
     pub kind: String,
     /// The versions in which it is served.
     pub versions: Vec<String>,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
     /// The schema of its definition, the same in every version.
     pub source: Value,
-    /// What its objects look like, in every version.
+    /// The compiled schema, the same in every version.
     pub schema: Arc<Schema>,
-    /// What a schema cannot say about them.
+    /// The rules that a schema cannot express.
     pub rules: Vec<Rule>,
 }
 

@@ -1,18 +1,18 @@
-//! Texts from elsewhere, made fit for a message: on one line, with each cause once, and no longer than a bound.
+//! Prepares foreign texts for a message: on one line, with each cause once, and no longer than a bound.
 
 use std::error::Error;
 
-/// What stands where something was left out.
+/// Marks where something was left out.
 const MARK: &str = "…";
 
-/// On one line and without control characters, which would hide text in a terminal and grow sixfold in JSON.
+/// A text on one line and without control characters, which would hide text in a terminal and grow sixfold in JSON.
 pub fn plain(text: &str) -> String {
     let words = text.split(|one: char| one.is_whitespace() || one.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// At most so many bytes of a text. What is longer loses its middle: its beginning says what it is about, and its end
-/// has the cause, where programs write it last, or the advice.
+/// At most this many bytes of a text. A longer one loses its middle: the beginning says what it is about, and the end
+/// has the cause or the advice.
 pub fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -23,22 +23,22 @@ pub fn cut(text: &str, most: usize) -> String {
     format!("{}{MARK}{}", &text[..head], &text[tail..])
 }
 
-/// An error and what caused it. What an error says of its cause already is not said twice.
+/// An error and its causes. A cause that the error already mentions is not repeated.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     with_causes(&error.to_string(), error.source())
 }
 
-/// A text and what caused it, for errors that print more than their message.
+/// A text and its causes, for errors that print more than their message.
 pub fn with_causes(text: &str, mut source: Option<&(dyn Error + 'static)>) -> String {
-    let mut told = text.to_owned();
+    let mut message = text.to_owned();
     while let Some(cause) = source {
         let words = cause.to_string();
-        if !told.contains(&words) {
-            told = format!("{told}: {words}");
+        if !message.contains(&words) {
+            message = format!("{message}: {words}");
         }
         source = cause.source();
     }
-    told
+    message
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_told_once() {
+    fn each_cause_is_mentioned_once() {
         let nested = trouble(&["cannot connect", "tcp: refused by 10.0.0.1", "refused", "no route"]);
         assert_eq!(chain(&nested), "cannot connect: tcp: refused by 10.0.0.1: no route");
         assert_eq!(chain(&trouble(&["alone"])), "alone");

@@ -1,7 +1,7 @@
 //! The verdict on an object: every rule of both APIs that needs only the object (and its old version).
 //!
-//! `prewarm lint` and the embedded API call it; one corpus proves that the generated CRDs give the same
-//! verdicts on a real kube-apiserver. It returns all violations, not the first.
+//! `prewarm lint` and the embedded API call it; one corpus proves that the generated CRDs give the same verdicts on a
+//! real kube-apiserver. It returns all violations, not only the first.
 
 mod metadata;
 mod rules;
@@ -16,28 +16,28 @@ use crate::served::{self, Served};
 /// One thing that is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where it is wrong.
+    /// The path of the wrong value.
     pub path: FieldPath,
-    /// In which way it is wrong.
+    /// The kind of mistake.
     pub class: Class,
     /// A sentence a person can act on, without the path.
     pub message: String,
 }
 
-/// The way in which a value is wrong; the same classes the API server reports.
+/// The kind of mistake; the same classes that the API server reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// The field is not part of the kind. Only strict requests are refused for it; others drop the field.
     UnknownField,
-    /// A field that must be there is not.
+    /// A required field is missing.
     Required,
     /// The value has another JSON type than the field, or another form, such as that of a time.
     Type,
-    /// The value is a number that the whole number wanted cannot be: a fraction, or one of too many bits.
+    /// The value is a number that the wanted integer type cannot hold: a fraction, or one of too many bits.
     Number,
     /// The value breaks a bound, a pattern or a rule.
     Invalid,
-    /// The value is not one of those allowed.
+    /// The value is not one of the allowed ones.
     NotSupported,
     /// The list has the value twice.
     Duplicate,
@@ -45,18 +45,18 @@ pub enum Class {
     TooLong,
 }
 
-/// What an object is to us.
+/// The result of inspecting an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inspection {
     /// A kind that Prewarm does not serve.
     Foreign,
-    /// One of our groups, but a version or kind it does not have.
+    /// One of our groups, but not one of its versions or kinds.
     UnknownKind(Violation),
-    /// One of our kinds, with everything that is wrong with it (nothing: it is accepted).
+    /// One of our kinds, with everything that is wrong with it; an accepted object has no violations.
     Ours(Vec<Violation>),
 }
 
-/// Judges an object as a create request would, strictly: unknown fields are violations too.
+/// Inspects an object as a strict create request would: unknown fields are violations too.
 pub fn inspect(object: &Value) -> Inspection {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -87,10 +87,10 @@ pub fn inspect(object: &Value) -> Inspection {
     }
 }
 
-/// Makes an object what the server would store, and says everything that is wrong with it.
+/// Turns an object into what the server would store, and returns everything that is wrong with it.
 ///
-/// Nulls that mean nothing and unknown fields are dropped and defaults filled in. What has not changed since
-/// `old` is not judged again. Unknown fields are not violations here; see [`inspect`].
+/// Meaningless nulls and unknown fields are dropped, and defaults are filled in. What has not changed since `old` is
+/// not checked again. Unknown fields are not violations here; see [`inspect`].
 pub fn admit(served: &Served, object: &mut Value, old: Option<&Value>) -> Vec<Violation> {
     served.schema.prune(object);
     served.schema.fill(object);
@@ -120,7 +120,7 @@ fn strictly(served: &Served, object: &Value) -> Vec<Violation> {
         path: unknown.path,
         class: Class::UnknownField,
     }));
-    // A creation drops the status before anything judges it; only its unknown fields are noticed.
+    // A creation drops the status before it is checked; only its unknown fields are noticed.
     if let Some(fields) = copy.as_object_mut() {
         fields.remove("status");
     }

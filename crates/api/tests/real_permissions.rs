@@ -1,4 +1,5 @@
-//! The shipped roles and the shipped policy on a real API server: what each program may do, and all that it may not.
+//! The shipped roles and the shipped policy on a real API server: what each program may do, and that it may do nothing
+//! else.
 
 #[path = "real_permissions/cluster.rs"]
 mod cluster;

@@ -50,7 +50,7 @@ fn the_registry_is_docker_io_unless_the_reference_names_another() {
 }
 
 #[test]
-fn the_runtime_is_asked_with_nothing_left_out() {
+fn the_runtime_is_asked_with_the_full_form() {
     assert_eq!(parse("nginx").full(), "docker.io/library/nginx:latest");
     assert_eq!(parse("reg:5000/a:1").full(), "reg:5000/a:1");
     assert_eq!(parse(&format!("nginx:1@{SHA256}")).full(), format!("docker.io/library/nginx@{SHA256}"));
@@ -64,7 +64,7 @@ fn a_name_is_not_shortened_into_another_image() {
 }
 
 #[test]
-fn a_name_with_a_tag_inside_is_no_name() {
+fn a_name_with_a_tag_inside_is_not_a_name() {
     for (name, tag) in
         [("nginx:1", "2"), ("nginx:1", SHA256), ("reg", "5000/a"), ("nginx", "1@sha256:0"), ("", "1")]
     {
@@ -120,7 +120,7 @@ fn a_reference_is_a_string_in_json() {
 /// One line of Go's verdicts.
 struct Golden {
     text: String,
-    /// Nothing if Go refuses the text.
+    /// None if Go refuses the text.
     accepted: Option<Accepted>,
 }
 
@@ -199,7 +199,7 @@ fn the_body_of_the_fuzz_target_holds_on_every_golden_line() {
     }
 }
 
-/// Texts that are nearly references: capitals, brackets and underscores are in, because bugs hide there.
+/// Texts that are nearly references. They have capitals, brackets and underscores, because bugs hide there.
 fn nearly_a_reference() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => "[a-z0-9]{1,4}",
@@ -230,12 +230,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn any_text_is_refused_or_survives_the_way_there_and_back(text in any::<String>()) {
+    fn any_text_is_refused_or_survives_a_round_trip(text in any::<String>()) {
         body::check(&text);
     }
 
     #[test]
-    fn a_near_miss_is_refused_or_survives_the_way_there_and_back(text in nearly_a_reference()) {
+    fn a_near_miss_is_refused_or_survives_a_round_trip(text in nearly_a_reference()) {
         body::check(&text);
     }
 

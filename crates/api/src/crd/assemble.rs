@@ -1,4 +1,4 @@
-//! From one derived definition to the one that is shipped: both versions, clean schemas, rules in place.
+//! Turns a derived definition into the one that is shipped: both versions, clean schemas, rules in place.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceConversion, CustomResourceDefinition, JSONSchemaProps,
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::rule::{self, Check, Rule};
 
-/// The shipped definition of a kind. The last of `versions` is the stored one; all have the same schema, so
-/// conversion `None` loses nothing.
+/// The shipped definition of a kind. The last of `versions` is the stored one. All have the same schema, so conversion
+/// `None` loses nothing.
 pub fn definition(derived: &CustomResourceDefinition, versions: &[&str]) -> CustomResourceDefinition {
     let mut crd = derived.clone();
     let mut version = crd.spec.versions.remove(0);
@@ -52,7 +52,7 @@ fn shipped_schema(derived: &JSONSchemaProps, rules: &[Rule]) -> JSONSchemaProps 
     serde_json::from_value(schema).expect("a schema that was read and only changed by our hand")
 }
 
-/// Takes out what Rust's types say and a CRD must not: null as a value of its own, and number formats that
+/// Removes what Rust's types express and a CRD must not have: null as a value of its own, and number formats that
 /// Kubernetes does not know. A default of null means that there is none.
 fn tidy(schema: &mut Value) {
     match schema {
@@ -66,7 +66,7 @@ fn tidy(schema: &mut Value) {
             }
             match node.get("format").and_then(Value::as_str) {
                 Some("int-or-string") => drop(node.remove("format")),
-                // Before 1.36 the server takes the format as a remark only, and our types cannot hold more.
+                // Before 1.36 the server does not enforce the format, and our types cannot hold more.
                 Some("int32") => {
                     node.entry("minimum").or_insert_with(|| i32::MIN.into());
                     node.entry("maximum").or_insert_with(|| i32::MAX.into());
@@ -80,12 +80,12 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// A doc comment without the line breaks that its place in the source asked for; paragraphs stay.
+/// A doc comment without the line breaks of the source. Paragraphs stay.
 fn unwrapped(text: &str) -> String {
     text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Gives the root what every Kubernetes kind has there.
+/// Adds the fields that every Kubernetes kind has at its root.
 fn describe_root(schema: &mut Value) {
     let Some(properties) = schema.pointer_mut("/properties").and_then(Value::as_object_mut) else { return };
     properties.insert(
@@ -96,8 +96,8 @@ fn describe_root(schema: &mut Value) {
     properties.insert("metadata".into(), json!({ "type": "object" }));
 }
 
-/// The node of a schema at a rule's place: `spec.images[]` are the items of a list, `spec.images{}` the
-/// values of a map.
+/// The part of a schema that a rule is about: `spec.images[]` are the items of a list, `spec.images{}` the values of a
+/// map.
 fn descend<'a>(schema: &'a mut Value, at: &str) -> Option<&'a mut Map<String, Value>> {
     let mut node = schema;
     for step in at.split('.').filter(|step| !step.is_empty()) {

@@ -1,4 +1,4 @@
-//! How a definition is written to its file.
+//! Writes a definition as YAML.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
@@ -10,10 +10,10 @@ pub fn to_yaml(crd: &CustomResourceDefinition) -> String {
     serde_saphyr::to_string(&value).expect("JSON is YAML")
 }
 
-/// Writes `minimum: 0` instead of `0.0`: the client's types hold every bound as a float, but the server gives
-/// whole ones back as they are meant.
+/// Writes `minimum: 0` instead of `0.0`: the client's types hold every bound as a float, but the server returns whole
+/// numbers as such.
 fn whole_numbers(value: &mut Value) {
-    /// Above this a float can no longer tell neighbouring whole numbers apart.
+    /// Above this, a float cannot distinguish neighbouring whole numbers.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Object(map) => map.values_mut().for_each(whole_numbers),

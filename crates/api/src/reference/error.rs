@@ -1,14 +1,14 @@
-//! Why a string is no image reference, in sentences that a person can act on.
+//! Why a string is not an image reference, in sentences that a person can act on.
 
 use thiserror::Error;
 
-/// No message repeats more than this many characters of a wrong reference.
+/// The most characters of a wrong reference that a message repeats.
 const EXCERPT_CHARS: usize = 80;
 
 /// What is wrong with an image reference. Trying again does not help; the text has to change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseError {
-    /// There is no name to read.
+    /// The reference is empty.
     #[error("the name of the image is missing: write for example `nginx:1.27`")]
     Empty,
     /// A space, a line end or a control character, often from a file or a variable.
@@ -17,16 +17,16 @@ pub enum ParseError {
     /// A character outside ASCII, often from a word processor.
     #[error("{0:?} cannot stand in an image reference: it is not an ASCII character")]
     NotAscii(char),
-    /// An address as a browser wants it.
+    /// An address as in a browser.
     #[error("an image reference has no URL scheme: write it without `{0}://`")]
     Scheme(String),
     /// The ID of an image on one machine, which no registry knows.
     #[error("64 hexadecimal digits are an image ID, not a name: write `name@sha256:…` to pull by digest")]
     ImageId,
-    /// The part before the first slash cannot be reached.
+    /// The part before the first slash is not a valid registry.
     #[error("`{0}` is no registry: write a host name or an IP address, and a port if it has one")]
     Registry(String),
-    /// A registry or folder stands where an image should.
+    /// A registry or folder without an image.
     #[error("`{0}` names no repository: add the path of an image after the last `/`")]
     NoRepository(String),
     /// Capitals in a name; holds the name to write instead.
@@ -43,9 +43,9 @@ pub enum ParseError {
         "the repository has {length} characters (with `library/` if it is left out): at most {max} are allowed"
     )]
     TooLong {
-        /// What the repository has.
+        /// The length of the repository.
         length: usize,
-        /// What it may have.
+        /// The limit.
         max: usize,
     },
     /// A tag that no registry serves.
@@ -54,7 +54,7 @@ pub enum ParseError {
          the last two"
     )]
     Tag(String),
-    /// A digest that is not an algorithm and a number.
+    /// A digest that is not an algorithm and a hexadecimal number.
     #[error("`{0}` is no digest: write `sha256:` and 64 digits of 0-9 and a-f (lower case)")]
     Digest(String),
     /// A digest that no runtime can verify.
@@ -65,9 +65,9 @@ pub enum ParseError {
     DigestLength {
         /// The algorithm that the digest names.
         algorithm: &'static str,
-        /// What its digests have.
+        /// The length of its digests.
         expected: usize,
-        /// What this one has.
+        /// The length of this one.
         length: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The grammar of image references: takes a reference apart, judges each part, and expands and shortens names.
+//! The grammar of image references: splits a reference, checks each part, and expands and shortens names.
 
 use super::error::{ParseError, excerpt};
 
@@ -8,7 +8,7 @@ pub(super) const HUB: &str = "docker.io";
 /// An older name of the same registry; references to both are equal.
 const OLD_HUB: &str = "index.docker.io";
 
-/// Where the default registry keeps the images whose name is a single word.
+/// The path prefix of single-word images in the default registry.
 const OFFICIAL: &str = "library/";
 
 const MAX_REPOSITORY_CHARS: usize = 255;
@@ -18,7 +18,7 @@ const IMAGE_ID_DIGITS: usize = 64;
 /// Digest algorithms and the number of their hexadecimal digits.
 const DIGESTS: [(&str, usize); 3] = [("sha256", 64), ("sha384", 96), ("sha512", 128)];
 
-/// Judges what concerns the reference as a whole.
+/// Checks the reference as a whole.
 pub(super) fn check_text(text: &str) -> Result<(), ParseError> {
     if text.is_empty() {
         return Err(ParseError::Empty);
@@ -38,12 +38,12 @@ pub(super) fn check_text(text: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Cuts the digest off.
+/// Splits off the digest.
 pub(super) fn split_digest(text: &str) -> (&str, Option<&str>) {
     text.split_once('@').map_or((text, None), |(rest, digest)| (rest, Some(digest)))
 }
 
-/// Cuts the tag off. A colon with a slash after it belongs to the port of the registry.
+/// Splits off the tag. A colon with a slash after it belongs to the port of the registry.
 pub(super) fn split_tag(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((rest, tag)) if !tag.contains('/') => (rest, Some(tag)),
@@ -51,7 +51,7 @@ pub(super) fn split_tag(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Judges a tag and gives it back.
+/// Checks a tag and returns it.
 pub(super) fn check_tag(tag: &str) -> Result<&str, ParseError> {
     let is_tag = tag.len() <= MAX_TAG_CHARS
         && tag.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
@@ -59,7 +59,7 @@ pub(super) fn check_tag(tag: &str) -> Result<&str, ParseError> {
     if is_tag { Ok(tag) } else { Err(ParseError::Tag(excerpt(tag))) }
 }
 
-/// Judges a digest and gives it back.
+/// Checks a digest and returns it.
 pub(super) fn check_digest(digest: &str) -> Result<&str, ParseError> {
     let no_digest = || ParseError::Digest(excerpt(digest));
     let (name, digits) = digest.split_once(':').ok_or_else(no_digest)?;
@@ -76,7 +76,7 @@ pub(super) fn check_digest(digest: &str) -> Result<&str, ParseError> {
     Ok(digest)
 }
 
-/// Expands a name by all that a user may leave out: `nginx` is `docker.io/library/nginx`.
+/// Expands a name by everything that a user may leave out: `nginx` is `docker.io/library/nginx`.
 pub(super) fn full_name(name: &str) -> Result<String, ParseError> {
     expand(name).map_err(|error| {
         let lower = name.to_ascii_lowercase();
@@ -95,8 +95,8 @@ fn expand(name: &str) -> Result<String, ParseError> {
         None => expand_on_hub(name),
         Some((HUB | OLD_HUB, path)) => expand_on_hub(path),
         Some((first, _)) if !is_taken_for_registry(first) => expand_on_hub(name),
-        // No host name has an underscore. Go lets such a name pass as a path without any registry, and the
-        // runtime then takes its first part for the host after all.
+        // No host name has an underscore. Go accepts such a name as a path without a registry, and the runtime then
+        // takes its first part for the host after all.
         Some((first, _)) if first.contains('_') && !first.contains(':') => {
             check_repository(name)?;
             Ok(name.to_owned())
@@ -115,7 +115,7 @@ fn expand_on_hub(path: &str) -> Result<String, ParseError> {
     Ok(format!("{HUB}/{prefix}{path}"))
 }
 
-/// Shortens a full name to the familiar one, unless the short form would be read as another image.
+/// Shortens a full name to the familiar one, unless the short form would mean another image.
 pub(super) fn familiar(full_name: &str) -> &str {
     let Some((HUB, path)) = full_name.split_once('/') else {
         return full_name;
@@ -162,7 +162,7 @@ fn check_repository(path: &str) -> Result<(), ParseError> {
     check_repository_with(0, path)
 }
 
-/// Judges a path that has `left_out` more characters in full.
+/// Checks a path that has `left_out` more characters in full.
 fn check_repository_with(left_out: usize, path: &str) -> Result<(), ParseError> {
     if !path.split('/').all(is_path_component) {
         return Err(ParseError::Repository(excerpt(path)));
@@ -174,7 +174,7 @@ fn check_repository_with(left_out: usize, path: &str) -> Result<(), ParseError> 
     Ok(())
 }
 
-/// Whether the text is words of letters and digits, divided by `.`, `_`, `__` or any number of dashes.
+/// Whether the text consists of words of letters and digits, separated by `.`, `_`, `__` or any number of dashes.
 fn is_path_component(component: &str) -> bool {
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_divider = |text: &str| matches!(text, "" | "." | "_" | "__") || text.bytes().all(|b| b == b'-');

@@ -1,21 +1,20 @@
-//! Rules of BroadcastJob, also where a cron job holds its spec.
+//! The rules of BroadcastJob, also for its spec inside a cron job.
 
 use serde_json::Value;
 
 use super::{Check, Rule, object_name, pull};
 use crate::names::{BROADCAST_JOB_NAME_LABEL, BROADCAST_JOB_UID_LABEL};
 
-/// Longest name of a cron or broadcast job: it is the value of a label.
+/// The longest name of a cron or broadcast job, which becomes the value of a label.
 pub(super) const MAX_NAME: usize = 63;
 
-/// The rules of BroadcastJob.
 pub fn broadcast_job() -> Vec<Rule> {
     let mut rules = vec![name("kruise V50")];
     rules.extend(spec("spec"));
     rules
 }
 
-/// The rules of a broadcast job's spec, at the place where it stands.
+/// The rules of a broadcast job's spec, at this path.
 pub(super) fn spec(at: &str) -> Vec<Rule> {
     vec![
         Rule {

@@ -6,7 +6,7 @@ use super::{Check, Rule, broadcast, has, object_name, pull, schedule, text};
 
 /// A run's name is the cron's, a dash and ten digits, and may itself have at most 63 characters.
 const MAX_NAME_WITH_PODS: usize = broadcast::MAX_NAME - 11;
-/// Longest deadline of a scheduled image list: a day.
+/// The longest deadline of a scheduled image list: a day.
 const MAX_CRON_DEADLINE: i64 = 86_400;
 
 /// The rules of AdvancedCronJob.
@@ -98,7 +98,7 @@ fn schedule_rules() -> Vec<Rule> {
     ]
 }
 
-/// The rules of a scheduled image list, at the place of its spec.
+/// The rules of a scheduled image list, at the path of its spec.
 fn image_list(at: &str) -> Vec<Rule> {
     let mut rules = vec![
         Rule {

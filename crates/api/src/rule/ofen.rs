@@ -1,11 +1,11 @@
-//! Rules of ImagePrefetch and NodeImageSet: those of ofen 1.7 except the registry allow-list, which is a policy
-//! of the cluster and not a property of the kind.
+//! The rules of ImagePrefetch and NodeImageSet: those of ofen 1.7 except the registry allow-list, which is a policy of
+//! the cluster and not a property of the kind.
 
 use serde_json::Value;
 
 use super::{Check, Rule, has, object_name, pull};
 
-/// Longest label value: an ImagePrefetch is known to its node sets by a label with its name.
+/// The longest label value. NodeImageSets have a label with the name of their ImagePrefetch.
 const MAX_LABEL_VALUE: usize = 63;
 
 /// The rules of ImagePrefetch.

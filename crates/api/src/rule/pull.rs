@@ -1,4 +1,4 @@
-//! Rules of ImagePullJob, ImageListPullJob and NodeImage, and those that every pull template shares.
+//! The rules of ImagePullJob, ImageListPullJob and NodeImage, and those of every pull template.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use super::{Check, Rule, has, has_items, text};
 use crate::reference::{ImageRef, PATTERN};
 use crate::selector::LABEL_KEY_PATTERN;
 
-/// Longest image name that a NodeImage may have as a key.
+/// The longest image name in the keys of a NodeImage.
 pub const MAX_NAME_LENGTH: usize = 512;
 
-/// What to tell a person whose endless job has an end.
+/// The sentence for a job of type Never with a deadline.
 pub(super) const NEVER_HAS_NO_END: &str = "a job of type Never does not end: remove activeDeadlineSeconds and \
                                            ttlSecondsAfterFinished, or use type Always";
 
@@ -38,7 +38,7 @@ pub fn image_list_pull_job() -> Vec<Rule> {
     rules
 }
 
-/// The rules of NodeImage: one, and a cheap one, because machines write it all the time.
+/// The rules of NodeImage: a single cheap one, because machines write it all the time.
 pub fn node_image() -> Vec<Rule> {
     vec![
         Rule {
@@ -67,7 +67,7 @@ pub fn node_image() -> Vec<Rule> {
     ]
 }
 
-/// The rules of the fields that every pull job has, at the place of its spec.
+/// The rules of the fields that every pull job has, at the path of its spec.
 pub fn template(at: &str) -> Vec<Rule> {
     let mut rules = vec![
         Rule {
@@ -137,7 +137,7 @@ pub fn label_selector(at: &str) -> Vec<Rule> {
             check: Check::Value(|requirement| match text(requirement, "operator") {
                 Some("In" | "NotIn") => has_items(requirement, "values"),
                 Some("Exists" | "DoesNotExist") => !has_items(requirement, "values"),
-                // The operator itself is wrong, and the schema says so.
+                // The operator itself is invalid, which the schema reports.
                 _ => true,
             }),
         },
@@ -162,7 +162,7 @@ pub fn image(id: &'static str, at: &str) -> Rule {
         id,
         at: at.to_owned(),
         field: "",
-        // A bare image ID fits the grammar, but names no image.
+        // A bare image ID fits the grammar, but does not name an image.
         cel: format!("self.matches('{}') && !self.matches('^[a-f0-9]{{64}}$')", escape(PATTERN)),
         message: "not an image reference: write it as [registry[:port]/]name[:tag][@digest] with a lower-case name, \
                   for example nginx:1.25",

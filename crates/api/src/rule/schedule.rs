@@ -32,7 +32,7 @@ pub const PATTERN: &str = concat!(
     ")[ \\t\\r\\n]*$",
 );
 
-/// A name that may be a time zone's (kruise V42), but for `Local`.
+/// A name that may be that of a time zone (kruise V42), except `Local`.
 pub const ZONE_PATTERN: &str = "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$";
 
 /// Whether a line has the shape of a schedule.
@@ -40,7 +40,7 @@ pub fn looks_like_one(line: &str) -> bool {
     crate::schema::matches(PATTERN, line)
 }
 
-/// Whether a text has the shape of a zone's name.
+/// Whether a text has the shape of a time zone's name.
 pub fn looks_like_a_zone(zone: &str) -> bool {
     !zone.eq_ignore_ascii_case("local") && crate::schema::matches(ZONE_PATTERN, zone)
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_run_today_are_taken() {
+    fn lines_that_run_today_are_accepted() {
         let lines = [
             "0 2 * * *",
             "*/5 * * * *",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_no_parser_takes_are_refused() {
+    fn lines_that_no_parser_accepts_are_refused() {
         let lines = [
             "",
             " ",
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn local_is_no_zone() {
+    fn local_is_not_a_zone() {
         assert!(!looks_like_a_zone("Local") && !looks_like_a_zone("LOCAL") && !looks_like_a_zone(""));
         for zone in ["UTC", "Europe/Berlin", "America/Port-au-Prince", "Etc/GMT+10", "EST5EDT"] {
             assert!(looks_like_a_zone(zone), "{zone}");

@@ -12,8 +12,8 @@ use crate::validate::{Class, Violation};
 const QUOTED: usize = 64;
 
 impl Schema {
-    /// Everything that is wrong with a value. What has not changed since `old` is not judged again, so that
-    /// objects stored under looser rules keep taking other writes.
+    /// Everything that is wrong with a value. What has not changed since `old` is not checked again, so that objects
+    /// stored under looser rules keep accepting other writes.
     pub fn check(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
         let mut findings = Findings(Vec::new());
         self.check_at(value, old, &Trail::Root, &mut findings);
@@ -32,7 +32,7 @@ impl Schema {
             Value::Object(map) => {
                 self.check_object(map.len(), value, trail, findings);
                 for (name, inner) in map {
-                    // The metadata of whole objects is checked by Kubernetes itself.
+                    // Kubernetes itself checks the metadata of whole objects.
                     let is_metadata = name == "metadata" && (trail.is_root() || self.embedded_resource);
                     if let (Some(schema), false) = (self.field(name), is_metadata) {
                         let old = old.and_then(|old| old.get(name));
@@ -60,7 +60,7 @@ impl Schema {
         }
     }
 
-    /// Where a text stands instead of an object, and a neighbouring field takes just that text, proposes it:
+    /// If a text is given instead of an object, and a neighbouring field accepts just that text, suggests it:
     /// `pullPolicy: Always` means imagePullPolicy.
     fn propose_neighbour(&self, schema: &Schema, value: &Value, findings: &mut Findings) {
         let is_meant =
@@ -74,7 +74,7 @@ impl Schema {
         }
     }
 
-    /// The old version of a list item; only items with keys have one.
+    /// The old version of a list item. Only items with keys have one.
     fn old_item<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
         let ListType::Map(keys) = &self.list_type else { return None };
         let same = |other: &&Value| keys.iter().all(|key| other.get(key) == item.get(key));

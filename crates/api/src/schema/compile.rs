@@ -1,4 +1,4 @@
-//! From the JSON of a schema to the compiled form.
+//! Compiles the JSON of a schema.
 
 use regex::Regex;
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub enum CompileError {
     /// A pattern is not a regular expression.
     #[error("the pattern {pattern:?} is not a regular expression")]
     Pattern {
-        /// The pattern.
+        /// The text of the pattern.
         pattern: String,
         /// What is wrong with it.
         source: Box<regex::Error>,
@@ -22,7 +22,7 @@ pub enum CompileError {
 }
 
 impl Schema {
-    /// Compiles an OpenAPI v3 schema as it stands in a CustomResourceDefinition.
+    /// Compiles an OpenAPI v3 schema from a CustomResourceDefinition.
     pub fn compile(json: &Value) -> Result<Self, CompileError> {
         let flag = |name: &str| json.get(name).and_then(Value::as_bool).unwrap_or(false);
         let mut schema = Self {

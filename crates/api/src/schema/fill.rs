@@ -10,7 +10,7 @@ impl Schema {
     pub fn fill(&self, value: &mut Value) {
         match value {
             Value::Object(map) => {
-                // Looked for first, because almost no object has any and taking apart costs more than looking.
+                // Checked first, because almost no object has any, and rebuilding the map costs more than the check.
                 if map.values().any(Value::is_null) {
                     map.retain(|name, inner| {
                         !inner.is_null()
@@ -44,7 +44,7 @@ impl Schema {
         }
     }
 
-    /// Whether the schema says nothing about its value.
+    /// Whether the schema allows any value.
     fn is_anything(&self) -> bool {
         self.json_type.is_none() && self.preserve_unknown
     }

@@ -6,7 +6,8 @@ use super::pattern::matches;
 
 const TIME: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?([zZ]|[+-][0-9]{2}:[0-9]{2})$";
 
-/// What a value should be but is not, by its format; formats that the server does not know say nothing.
+/// What a value should be according to its format, if it is not. Formats that the server does not know allow
+/// everything.
 pub(super) fn fault(format: &str, value: &Value) -> Option<&'static str> {
     let fits = match format {
         "date-time" | "datetime" => value.as_str().is_none_or(is_date_time),
@@ -22,7 +23,7 @@ pub(super) fn fault(format: &str, value: &Value) -> Option<&'static str> {
     }
 }
 
-/// A number that does not fit 64 bits with sign.
+/// A number that does not fit into 64 bits with a sign.
 fn is_huge(value: &Value) -> bool {
     value.is_number()
         && value.as_i64().is_none()

@@ -8,19 +8,19 @@ use crate::path::{FieldPath, Step, Trail};
 /// A field that the schema does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// Where it stands.
+    /// The path of the field.
     pub path: FieldPath,
-    /// The path of a known field that may have been meant.
+    /// The path of a known field that the user may have meant.
     pub meant: Option<String>,
 }
 
-/// How alike two names must be for one to be proposed for the other: `imageList` for `images` is 0.93.
+/// How similar two names must be for one to be suggested for the other: `imageList` for `images` is 0.93.
 const ALIKE: f64 = 0.8;
-/// How deep below an object a misplaced field is looked for.
+/// How deep below an object a misplaced field is searched for.
 const MISPLACED_DEPTH: usize = 3;
 
 impl Schema {
-    /// Drops unknown fields and says which they were.
+    /// Drops unknown fields and returns them.
     pub fn prune(&self, value: &mut Value) -> Vec<Unknown> {
         let mut unknown = Vec::new();
         self.prune_at(value, &Trail::Root, &mut unknown);
@@ -32,7 +32,7 @@ impl Schema {
             Value::Object(map) => {
                 let is_known =
                     |name: &String| self.properties.contains_key(name) || self.is_object_field(name);
-                // Looked for first, because almost no object has any and taking apart costs more than looking.
+                // Checked first, because almost no object has any, and rebuilding the map costs more than the check.
                 if self.values.is_none() && !self.preserve_unknown && !map.keys().all(is_known) {
                     map.retain(|name, _| {
                         if !is_known(name) {
@@ -43,7 +43,7 @@ impl Schema {
                     });
                 }
                 for (name, inner) in map {
-                    // The metadata of whole objects is known to Kubernetes itself.
+                    // Kubernetes itself knows the metadata of whole objects.
                     let is_metadata = name == "metadata" && (trail.is_root() || self.embedded_resource);
                     if let (Some(schema), false) = (self.field(name), is_metadata) {
                         schema.prune_at(inner, &Trail::Field(trail, name), unknown);
@@ -65,8 +65,8 @@ impl Schema {
         self.embedded_resource && matches!(name, "apiVersion" | "kind" | "metadata")
     }
 
-    /// The known field that a person most likely meant: one with a similar name beside it, or one with the
-    /// same name further down, which is what wrong indentation looks like.
+    /// The known field that a person most likely meant: one with a similar name beside it, or one with the same name
+    /// further down, as after wrong indentation.
     fn meant_by(&self, name: &str) -> Option<String> {
         let similar = self
             .properties
@@ -95,7 +95,7 @@ impl Schema {
 }
 
 impl Unknown {
-    /// The path of the field that may have been meant.
+    /// The path of the field that the user may have meant.
     pub fn meant_path(&self) -> Option<FieldPath> {
         self.meant.as_ref().map(|meant| self.path.parent().below(meant))
     }

@@ -79,7 +79,7 @@ fn a_set_has_each_item_once_and_a_keyed_list_each_key() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_judged_again() {
+fn unchanged_values_are_not_checked_again() {
     let fields = json!({ "n": { "type": "integer", "minimum": 1 }, "m": { "type": "integer" } });
     let object = schema(json!({ "type": "object", "properties": fields }));
     let old = json!({ "n": 0, "m": 1 });

@@ -1,5 +1,5 @@
-//! Label selectors as people type them (`app=web,tier!=test,zone in (a, b)`), read in the steps and refused in the words
-//! of a real server.
+//! Label selectors as people type them (`app=web,tier!=test,zone in (a, b)`), parsed in the steps and refused in the
+//! words of a real server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
@@ -19,7 +19,7 @@ const VALUE_SENTENCE: &str = "a valid label must be an empty string or consist o
                               'my_value',  or '12345', regex used for validation is \
                               '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What one part of a selector asks of an object's labels.
+/// What one part of a selector requires of an object's labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// The label has one of these values.
@@ -37,7 +37,7 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    /// Whether labels are as asked.
+    /// Whether labels meet the requirement.
     pub fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
         let label = |key: &str| labels.get(key);
         let number = |key: &str| label(key).and_then(|value| value.parse::<i64>().ok());
@@ -53,7 +53,7 @@ impl Requirement {
 }
 
 impl LabelSelector {
-    /// Reads a selector as an object has it. Comparisons of numbers have no place there.
+    /// Parses a selector for an object. Comparisons of numbers are not allowed there.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut labels, mut expressions) = (BTreeMap::new(), Vec::new());
         for requirement in parse(text)? {
@@ -82,7 +82,7 @@ impl LabelSelector {
     }
 }
 
-/// Reads a selector, or says what is wrong with it.
+/// Parses a selector, or returns what is wrong with it.
 pub fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     let mut tokens = Tokens(scan(text).into_iter().peekable());
     let mut requirements = Vec::new();
@@ -109,7 +109,6 @@ pub fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     }
 }
 
-/// A piece of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
@@ -195,7 +194,7 @@ impl Tokens {
         }
     }
 
-    /// Reads `(a,b)`. Empty places count as the empty value, also in `()`.
+    /// Parses `(a,b)`. Empty elements count as the empty value, also in `()`.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         match self.next() {
             Token::Symbol("(") => {}
@@ -250,7 +249,7 @@ fn checked(key: &str, values: BTreeSet<String>) -> Result<BTreeSet<String>, Stri
     }
 }
 
-/// A bound is both a number and a label: none is below zero.
+/// A bound is both a number and a label value, so it cannot be negative.
 fn number(key: &str, text: String) -> Result<i64, String> {
     let number = text.parse().map_err(|_| {
         format!("values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")
@@ -263,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_without_a_value_count_as_the_empty_value() {
+    fn empty_elements_count_as_the_empty_value() {
         for (text, wanted) in [("()", vec![""]), ("(,)", vec![""]), ("(1,,2)", vec!["", "1", "2"])] {
             let parsed = parse(&format!("n in {text}")).unwrap();
             let wanted = wanted.into_iter().map(str::to_owned).collect();
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_cannot_say_is_refused() {
+    fn requirements_that_an_object_cannot_express_are_refused() {
         assert!(LabelSelector::parse("cores>8").unwrap_err().contains("compared as a number"));
         assert!(LabelSelector::parse("pool in big").unwrap_err().contains("expected: '('"));
     }

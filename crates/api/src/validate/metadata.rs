@@ -1,4 +1,4 @@
-//! What Kubernetes itself asks of an object's metadata, as far as a person writing a manifest can get it wrong.
+//! What Kubernetes itself requires of an object's metadata, as far as a person who writes a manifest can get it wrong.
 
 use serde_json::Value;
 

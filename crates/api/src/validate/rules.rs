@@ -1,4 +1,4 @@
-//! Asks the table of rules about an object.
+//! Applies the table of rules to an object.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Class, Violation};
 use crate::path::{FieldPath, Trail};
 use crate::rule::{Check, Rule};
 
-/// Adds a violation for each broken rule. A value that already has a violation of its own is not judged twice.
+/// Adds a violation for each broken rule. A value that already has a violation is not checked again.
 pub(super) fn check(rules: &[Rule], object: &Value, old: Option<&Value>, violations: &mut Vec<Violation>) {
     let judged: Vec<FieldPath> = violations.iter().map(|violation| violation.path.clone()).collect();
     for rule in rules {
@@ -24,7 +24,7 @@ pub(super) fn check(rules: &[Rule], object: &Value, old: Option<&Value>, violati
     }
 }
 
-/// What to tell a person if the rule does not hold.
+/// The sentence for a person if the rule is broken.
 fn fault(rule: &Rule, value: &Value, old: Option<&Value>) -> Option<String> {
     let holds = match rule.check {
         Check::Value(check) | Check::Offline(check) => old == Some(value) || check(value),
@@ -37,14 +37,14 @@ fn fault(rule: &Rule, value: &Value, old: Option<&Value>) -> Option<String> {
 
 type Visitor<'v> = dyn FnMut(&Value, Option<&Value>, &Trail<'_>) + 'v;
 
-/// Calls `found` for every value at a rule's place. Items of a list have no old version: the server cannot
-/// tell which was which.
+/// Calls `found` for every value that a rule is about. Items of a list have no old version: the server cannot tell
+/// which was which.
 fn visit(steps: &[&str], value: &Value, old: Option<&Value>, trail: &Trail<'_>, found: &mut Visitor<'_>) {
     let Some((step, rest)) = steps.split_first() else { return found(value, old, trail) };
     let name = step.trim_end_matches("[]").trim_end_matches("{}");
     let Some(inner) = value.get(name) else { return };
     let (old, trail) = (old.and_then(|old| old.get(name)), &Trail::Field(trail, name));
-    // What has not changed is not judged again, all the way down.
+    // What has not changed is not checked again, including everything below it.
     if old == Some(inner) {
         return;
     }

@@ -1,4 +1,4 @@
-//! The definitions as a user meets them: installed with kubectl, read as tables, used in both versions.
+//! The definitions as a user sees them: installed with kubectl, read as tables, used in both versions.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +30,7 @@ pub async fn kubectl_applies_the_definitions_without_a_word_and_a_second_time_ch
     Ok(())
 }
 
-/// Kubernetes 1.30 is the oldest version that is served; its own library judges schemas and the cost of CEL rules.
+/// Kubernetes 1.30 is the oldest supported version. Its own library checks the schemas and the cost of CEL rules.
 pub async fn the_oldest_served_kubernetes_takes_the_definitions() -> anyhow::Result<()> {
     let mut command = Command::new(programs::locate("judge-definitions")?);
     for crd in prewarm_api::crd::all() {

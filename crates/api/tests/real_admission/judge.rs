@@ -11,9 +11,9 @@ use prewarm_corpus::{Case, Verdict};
 use prewarm_testkit::ApiServer;
 use serde_json::Value;
 
-/// What the server said.
+/// The answer of the server.
 pub enum Answer {
-    /// It would store this.
+    /// It would store this object.
     Taken(Value),
     /// It refused for reasons at these paths.
     Refused { paths: Vec<String>, message: String },
@@ -41,17 +41,17 @@ impl Judge {
         Self::of(server).await
     }
 
-    /// Takes the server as it is.
+    /// Uses the server as it is.
     pub async fn of(server: &ApiServer) -> anyhow::Result<Self> {
         Ok(Self::through(server.client()?, server.namespace().await?))
     }
 
-    /// Asks whatever server the client talks to.
+    /// Uses whatever server the client talks to.
     pub fn through(client: Client, namespace: String) -> Self {
         Self { client, namespace }
     }
 
-    /// The verdict on a case: of a creation or, where it has an old object, of the update.
+    /// The verdict on a case: on the creation or, if it has an old object, on the update.
     pub async fn ask(&self, case: &Case) -> anyhow::Result<Answer> {
         match &case.old {
             None => self.create(&case.object, "&dryRun=All").await,
@@ -59,7 +59,7 @@ impl Judge {
         }
     }
 
-    /// Creates an object; `query` may add to the request.
+    /// Creates an object. `query` is added to the request.
     pub async fn create(&self, object: &Value, query: &str) -> anyhow::Result<Answer> {
         let path = self.collection(object);
         self.send("POST", &format!("{path}?fieldValidation=Strict{query}"), object).await
@@ -112,7 +112,7 @@ impl Judge {
 fn refusal(status: &kube::core::Status) -> Answer {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let mut paths: Vec<String> = causes.map(|cause| cause.field.clone()).collect();
-    // Strict decoding reports its findings in the message alone.
+    // Strict decoding reports its findings only in the message.
     for piece in status.message.split("unknown field \"").skip(1) {
         paths.extend(piece.split('"').next().map(str::to_owned));
     }
@@ -122,7 +122,7 @@ fn refusal(status: &kube::core::Status) -> Answer {
     Answer::Refused { paths, message: status.message.clone() }
 }
 
-/// Whether the answer is the verdict: taken, or refused at that place.
+/// Whether the answer agrees with the verdict: accepted, or refused at that path.
 pub fn agrees(verdict: &Verdict, answer: &Answer) -> bool {
     match (verdict, answer) {
         (Verdict::Accept, Answer::Taken(_)) => true,
@@ -133,8 +133,8 @@ pub fn agrees(verdict: &Verdict, answer: &Answer) -> bool {
     }
 }
 
-/// Whether the server's path and ours name the same place. The server writes a map key as `.key` after a schema
-/// error and as `[key]` after a rule, and reports rules about the object's name at the root.
+/// Whether the server's path and ours mean the same. The server writes a map key as `.key` after a schema error and as
+/// `[key]` after a rule, and reports rules about the object's name at the root.
 pub fn is_same_place(theirs: &str, ours: &str) -> bool {
     let dotted = |path: &str| path.replace(['[', ']'], ".").replace("..", ".").trim_matches('.').to_owned();
     (matches!(theirs, "<nil>" | "") && ours == "metadata.name") || dotted(theirs) == dotted(ours)

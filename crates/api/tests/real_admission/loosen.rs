@@ -1,9 +1,9 @@
-//! Definitions with their rules taken out: what they cost, and what was stored before they came.
+//! Definitions without their rules, to measure what the rules cost, and to store objects as before they existed.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value};
 
-/// Keywords that only refuse; without them a schema still has types, prunes and fills in defaults.
+/// Keywords that only refuse. Without them, a schema still has types, prunes and fills in defaults.
 const RULES: [&str; 15] = [
     "x-kubernetes-validations",
     "x-kubernetes-list-type",
@@ -22,7 +22,7 @@ const RULES: [&str; 15] = [
     "format",
 ];
 
-/// The same kind with types alone. What a label selector requires stays: no program ever stored one without.
+/// The same kind with types only. The required fields of a label selector stay: no program ever stored one without.
 pub fn without_rules(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
     let mut value = serde_json::to_value(crd).expect("a definition is JSON");
     for version in value["spec"]["versions"].as_array_mut().into_iter().flatten() {

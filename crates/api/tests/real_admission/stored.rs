@@ -1,5 +1,5 @@
-//! Objects that our definitions would refuse, but which were stored before they came: their status, labels and
-//! finalizers can still be written, else nobody could finish or delete them.
+//! Objects that our definitions would refuse, but that were stored earlier: their status, labels and finalizers can
+//! still be written, or else nobody could finish or delete them.
 
 use anyhow::{Context as _, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -11,7 +11,7 @@ use super::judge::{Answer, Judge};
 use super::loosen::without_rules;
 use prewarm_testkit::install;
 
-/// Why a refused object of the corpus cannot be among those that are already stored.
+/// Why a refused object of the corpus cannot have been stored earlier.
 fn cannot_be_stored(case: &Case) -> Option<&'static str> {
     let Verdict::Refuse { at } = &case.verdict else { return Some("it is taken") };
     match at.as_str() {
@@ -68,7 +68,7 @@ pub async fn objects_stored_under_looser_rules_keep_taking_other_writes() -> any
     Ok(())
 }
 
-/// New rules reach the handlers a moment after the definition is stored.
+/// Rules take effect a moment after the definition is stored.
 async fn wait_for_our_rules(judge: &Judge) -> anyhow::Result<()> {
     for served in prewarm_api::served::all() {
         let api_version = format!("{}/{}", served.group, served.versions[0]);

@@ -1,5 +1,4 @@
-//! A server with everything in `deploy` applied as a user does it, and agents on nodes with tokens as kubelets get
-//! them.
+//! A server with everything in `deploy` applied as by a user, and agents on nodes with tokens as from a kubelet.
 
 use anyhow::Context as _;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
@@ -22,7 +21,7 @@ pub async fn start() -> anyhow::Result<ApiServer> {
     Ok(server)
 }
 
-/// Makes a node, its NodeImage and an agent's pod on it.
+/// Creates a node, its NodeImage and an agent's pod on it.
 pub async fn add_node(server: &ApiServer, node: &str) -> anyhow::Result<()> {
     let client = server.client()?;
     create::<Node>(&Api::all(client.clone()), json!({"metadata": {"name": node}})).await?;
@@ -61,7 +60,7 @@ pub async fn agent_on(server: &ApiServer, node: &str) -> anyhow::Result<Client> 
     Ok(Client::try_from(config)?)
 }
 
-/// Waits until a policy that was just applied is asked: the server notices it a moment later.
+/// Waits until a policy that was just applied takes effect, which takes the server a moment.
 pub async fn policy_is_in_force(agent: &Client, foreign: &str) -> anyhow::Result<()> {
     let images = Api::<NodeImage>::all(agent.clone());
     wait::until("the policy to be in force", async || {
@@ -72,7 +71,7 @@ pub async fn policy_is_in_force(agent: &Client, foreign: &str) -> anyhow::Result
     .await
 }
 
-/// A change of status, as an agent sends it.
+/// A change of the status, as an agent sends it.
 pub fn status(desired: i32) -> kube::api::Patch<Value> {
     let counts = json!({"desired": desired, "succeeded": 0, "failed": 0, "pulling": 0});
     kube::api::Patch::Merge(json!({"status": counts}))
@@ -86,7 +85,7 @@ where
     Ok(api.create(&PostParams::default(), &object).await?)
 }
 
-/// Whether the server refused, and with which code and words.
+/// The code and message, if the server refused.
 pub fn refusal<T>(answer: Result<T, kube::Error>) -> Option<(u16, String)> {
     match answer {
         Err(kube::Error::Api(status)) => Some((status.code, status.message.clone())),

@@ -51,7 +51,7 @@ pub async fn a_token_that_names_no_node_writes_no_status() -> anyhow::Result<()>
         refusal(images.patch_status("own", &PatchParams::default(), &status(1)).await).unwrap_or_default();
     ensure!(code == 403 && words.contains("the token does not name a node"), "{code} {words}");
 
-    // The policy is about the agent alone: the administrator is not asked.
+    // The policy is only about the agent and does not apply to the administrator.
     let administrator = Api::<NodeImage>::all(server.client()?);
     administrator.patch_status("own", &PatchParams::default(), &status(1)).await?;
     Ok(())

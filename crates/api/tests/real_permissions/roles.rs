@@ -1,4 +1,4 @@
-//! The roles, asked for everything that the server serves.
+//! The roles, checked for everything that the server serves.
 
 use std::collections::BTreeSet;
 
@@ -31,13 +31,13 @@ const VERBS: [&str; 13] = [
     "approve",
     "sign",
 ];
-/// What every account may do by Kubernetes' own roles: ask about itself.
+/// What Kubernetes' own roles allow every account: to ask about itself.
 const FOR_EVERYBODY: [(&str, &str); 3] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authorization.k8s.io", "selfsubjectaccessreviews"),
     ("authorization.k8s.io", "selfsubjectrulesreviews"),
 ];
-/// Questions that are asked at the same time.
+/// How many questions are asked at a time.
 const AT_ONCE: usize = 32;
 
 /// Namespace (empty: all), group, resource with subresource, verb.
@@ -79,7 +79,7 @@ async fn may_do_what_the_table_says_and_nothing_else(account: Account) -> anyhow
 fn expected(account: &Account, namespaces: &[&'static str]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
     for namespace in namespaces {
-        // What holds on a few objects only is refused to whoever asks for all.
+        // A permission for a few objects does not allow a request for all.
         for permission in account.permissions.iter().filter(|one| one.names.is_empty()) {
             if permission.scope.namespace().is_none_or(|held| held == *namespace) {
                 let right = |verb: &&'static str| {
@@ -95,7 +95,7 @@ fn expected(account: &Account, namespaces: &[&'static str]) -> BTreeSet<Right> {
     rights
 }
 
-/// Group and name of everything that the server serves, subresources included.
+/// The group and name of everything that the server serves, including subresources.
 async fn resources(client: &Client) -> anyhow::Result<BTreeSet<(String, String)>> {
     let core = client.list_core_api_resources("v1").await?;
     let mut found: BTreeSet<_> = core.resources.into_iter().map(|one| (String::new(), one.name)).collect();
@@ -199,7 +199,7 @@ pub async fn the_daemon_set_is_taken_with_its_settings() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The whole pod is what the level "restricted" asks for, and the server says so by taking it there.
+/// The pod fulfils the level "restricted", as the server confirms by accepting it there.
 pub async fn the_deployment_is_taken_where_only_restricted_pods_are() -> anyhow::Result<()> {
     let server = cluster::start().await?;
     let client = server.client()?;
