@@ -42,5 +42,5 @@ pub const IMAGE_PULL_JOB: &str = "ImagePullJob";
 pub const IMAGE_LIST_PULL_JOB: &str = "ImageListPullJob";
 /// The kind of the jobs that run a pod on every node.
 pub const BROADCAST_JOB: &str = "BroadcastJob";
-/// The kind of the jobs that make others on a schedule.
+/// The kind of the jobs that create others on a schedule.
 pub const ADVANCED_CRON_JOB: &str = "AdvancedCronJob";

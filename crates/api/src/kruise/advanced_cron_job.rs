@@ -1,4 +1,4 @@
-//! AdvancedCronJob: makes a Job, BroadcastJob or ImageListPullJob on a schedule.
+//! AdvancedCronJob: creates a Job, BroadcastJob or ImageListPullJob on a schedule.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{API_VERSION, BROADCAST_JOB, BroadcastJobSpec, IMAGE_LIST_PULL_JOB, I
 use crate::condition::Condition;
 use crate::reference_object::ObjectReference;
 
-/// What is made, and when.
+/// What is created, and when.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "apps.kruise.io",
@@ -23,14 +23,19 @@ use crate::reference_object::ObjectReference;
     namespaced,
     status = "AdvancedCronJobStatus",
     derive = "PartialEq",
-    doc = "AdvancedCronJob makes a Job, a BroadcastJob or an ImageListPullJob on a schedule.",
+    doc = "AdvancedCronJob creates a Job, a BroadcastJob or an ImageListPullJob on a schedule.",
     printcolumn(
         name = "Schedule",
         type_ = "string",
         description = "When it runs.",
         json_path = ".spec.schedule"
     ),
-    printcolumn(name = "Type", type_ = "string", description = "What it makes.", json_path = ".status.type"),
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        description = "What it creates.",
+        json_path = ".status.type"
+    ),
     printcolumn(
         name = "LastScheduleTime",
         type_ = "date",
@@ -40,7 +45,7 @@ use crate::reference_object::ObjectReference;
     printcolumn(
         name = "AGE",
         type_ = "date",
-        description = "Time since the object was made.",
+        description = "Time since the object was created.",
         json_path = ".metadata.creationTimestamp"
     )
 )]
@@ -76,7 +81,7 @@ pub struct AdvancedCronJobSpec {
     #[serde(default = "failed_history")]
     #[schemars(range(min = 0))]
     pub failed_jobs_history_limit: i32,
-    /// What is made: exactly one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate. Only an
+    /// What is created: exactly one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate. Only an
     /// imageListPullJobTemplate may be changed later.
     pub template: CronTemplate,
 }
@@ -92,25 +97,25 @@ pub enum ConcurrencyPolicy {
     Replace,
 }
 
-/// What is made: exactly one of the three.
+/// What is created: exactly one of the three.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 pub struct CronTemplate {
-    /// Makes a batch/v1 Job; its fields are those of a CronJob's jobTemplate.
+    /// Creates a batch/v1 Job; its fields are those of a CronJob's jobTemplate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub job_template: Option<Value>,
-    /// Makes a BroadcastJob.
+    /// Creates a BroadcastJob.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broadcast_job_template: Option<BroadcastJobTemplate>,
-    /// Makes an ImageListPullJob. Its completionPolicy is of type `Always` without ttlSecondsAfterFinished: the
+    /// Creates an ImageListPullJob. Its completionPolicy is of type `Always` without ttlSecondsAfterFinished: the
     /// history limits decide how long runs are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_list_pull_job_template: Option<ImageListPullJobTemplate>,
 }
 
-/// The BroadcastJob to make.
+/// The BroadcastJob to create.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastJobTemplate {
@@ -121,7 +126,7 @@ pub struct BroadcastJobTemplate {
     pub spec: BroadcastJobSpec,
 }
 
-/// The ImageListPullJob to make.
+/// The ImageListPullJob to create.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageListPullJobTemplate {
@@ -132,7 +137,7 @@ pub struct ImageListPullJobTemplate {
     pub spec: ImageListPullJobSpec,
 }
 
-/// Metadata of what is made.
+/// Metadata of the created objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateMetadata {
@@ -140,15 +145,15 @@ pub struct TemplateMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub name: Option<String>,
-    /// Not used: a run is made in the namespace of the cron job.
+    /// Not used: a run is created in the namespace of the cron job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
-    /// Labels of what is made.
+    /// Labels of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::bounds::label_map")]
     pub labels: Option<BTreeMap<String, String>>,
-    /// Annotations of what is made.
+    /// Annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::bounds::free_text_map")]
     pub annotations: Option<BTreeMap<String, String>>,
@@ -158,14 +163,14 @@ pub struct TemplateMetadata {
     pub finalizers: Option<Vec<String>>,
 }
 
-/// How far the schedule is.
+/// The state of the schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdvancedCronJobStatus {
-    /// What is made: `Job`, `BroadcastJob` or `ImageListPullJob`.
+    /// What is created: `Job`, `BroadcastJob` or `ImageListPullJob`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<TemplateKind>,
-    /// The runs that are going on.
+    /// The runs that have not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10000))]
     pub active: Option<Vec<ObjectReference>>,
@@ -176,7 +181,7 @@ pub struct AdvancedCronJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub last_failed_image: Option<String>,
-    /// Runs that were due and did not happen, counted by reason.
+    /// Runs that were due but did not happen, counted by reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub skipped_runs: Option<Vec<SkippedRuns>>,
@@ -187,13 +192,13 @@ pub struct AdvancedCronJobStatus {
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// Runs that were due and did not happen for one reason.
+/// Runs that were due but did not happen for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkippedRuns {
     /// Why they did not happen.
     pub reason: SkipReason,
-    /// How many there were so far. After a long time, a thousand stands for more.
+    /// How many there have been. After a long outage, a thousand stands for more.
     #[schemars(range(min = 0))]
     pub count: i64,
     /// The time for which the last of them was scheduled.
@@ -207,15 +212,15 @@ pub enum SkipReason {
     Paused,
     /// The run before was still going on, and concurrencyPolicy is `Forbid`.
     Forbidden,
-    /// The API server did not take it.
+    /// The API server refused it.
     Refused,
     /// It could not start within startingDeadlineSeconds.
     TooLate,
-    /// No controller was there to start it, and a later one was due when one came.
+    /// No controller was running when it was due, and a later run was due when one started.
     Missed,
 }
 
-/// What a cron job makes.
+/// What a cron job creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TemplateKind {
     /// A batch/v1 Job.
@@ -236,7 +241,7 @@ impl TemplateKind {
         }
     }
 
-    /// API group and version of what is made.
+    /// API group and version of the created objects.
     pub fn api_version(self) -> &'static str {
         match self {
             Self::Job => "batch/v1",
@@ -246,7 +251,7 @@ impl TemplateKind {
 }
 
 impl CronTemplate {
-    /// What it makes, if anything (kruise R92).
+    /// What it creates, if anything (kruise R92).
     pub fn kind(&self) -> Option<TemplateKind> {
         if self.job_template.is_some() {
             Some(TemplateKind::Job)
@@ -262,7 +267,7 @@ impl CronTemplate {
 /// exchanged for another, and the rule that the template cannot be changed would let that pass.
 fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "Makes a batch/v1 Job; its fields are those of a CronJob's jobTemplate.",
+        "description": "Creates a batch/v1 Job; its fields are those of a CronJob's jobTemplate.",
         "x-kubernetes-preserve-unknown-fields": true,
     })
 }

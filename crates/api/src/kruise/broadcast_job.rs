@@ -1,4 +1,4 @@
-//! BroadcastJob: one pod on every fitting node.
+//! BroadcastJob: one pod on every matching node.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -12,7 +12,7 @@ use super::CompletionPolicy;
 /// The default parallelism: every node at once.
 pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
 
-/// Which pod runs on every fitting node, how many at a time, and when the job ends.
+/// Which pod runs on every matching node, how many at a time, and when the job ends.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "apps.kruise.io",
@@ -23,7 +23,7 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
     namespaced,
     status = "BroadcastJobStatus",
     derive = "PartialEq",
-    doc = "BroadcastJob runs one pod to its end on every node that fits, also on nodes that join later.",
+    doc = "BroadcastJob runs one pod to completion on every matching node, also on nodes that join later.",
     printcolumn(
         name = "Desired",
         type_ = "integer",
@@ -39,7 +39,7 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
     printcolumn(
         name = "Succeeded",
         type_ = "integer",
-        description = "Pods that ended well.",
+        description = "Pods that succeeded.",
         json_path = ".status.succeeded"
     ),
     printcolumn(
@@ -51,17 +51,17 @@ pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
     printcolumn(
         name = "AGE",
         type_ = "date",
-        description = "Time since the job was made.",
+        description = "Time since the job was created.",
         json_path = ".metadata.creationTimestamp"
     )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastJobSpec {
-    /// How many pods may run at the same time: a number such as 10, or a percentage of the fitting nodes such
+    /// How many pods may run at the same time: a number such as 10, or a percentage of the matching nodes such
     /// as `25%`, rounded up. Defaults to 2147483647, which means all at once.
     #[serde(default = "unlimited")]
     pub parallelism: IntOrString,
-    /// The pod to run on every fitting node. Its restartPolicy is `Never` or `OnFailure`.
+    /// The pod to run on every matching node. Its restartPolicy is `Never` or `OnFailure`.
     #[schemars(schema_with = "super::pod_template::schema")]
     pub template: Value,
     /// When the job ends, and what happens then.
@@ -102,7 +102,7 @@ pub enum FailurePolicyType {
     Pause,
 }
 
-/// How far the job is.
+/// The progress of the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BroadcastJobStatus {
@@ -119,7 +119,7 @@ pub struct BroadcastJobStatus {
     /// Number of pods that are running.
     #[schemars(extend("default" = null))]
     pub active: i32,
-    /// Number of pods that ended well.
+    /// Number of pods that succeeded.
     #[schemars(extend("default" = null))]
     pub succeeded: i32,
     /// Number of pods that failed.
@@ -137,7 +137,7 @@ pub struct BroadcastJobStatus {
     pub phase: Option<BroadcastJobPhase>,
 }
 
-/// Where the job is in its life.
+/// The phase of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BroadcastJobPhase {
@@ -181,14 +181,14 @@ pub struct BroadcastJobCondition {
 /// The condition types that end a BroadcastJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroadcastJobConditionType {
-    /// Every fitting node's pod has ended.
+    /// The pods on all matching nodes have ended.
     Complete,
     /// The failure policy or the deadline ended the job.
     Failed,
 }
 
 impl BroadcastJobConditionType {
-    /// The type as it stands in the status.
+    /// The type as written in the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "Complete",

@@ -1,17 +1,17 @@
-//! What kinds of failure a pull can have: one word for status, event, metric and retry.
+//! The classes of failed pulls: one word for status, event, metric and retry.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a pull failed, as far as a program can tell it apart.
+/// Why a pull failed, as far as a program can distinguish it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FailureClass {
     /// The registry has no such repository, tag or digest.
     NotFound,
     /// The image exists, but not for this node's platform.
     NoPlatform,
-    /// The reference cannot be read.
+    /// The reference is invalid.
     InvalidReference,
-    /// The registry refuses the credentials, or wants some.
+    /// The registry refuses the credentials, or requires some.
     Unauthorized,
     /// The registry asks for fewer requests.
     RateLimited,
@@ -23,9 +23,9 @@ pub enum FailureClass {
     NoSpace,
     /// The attempt or the task took too long.
     TimedOut,
-    /// What arrived is not what the digest promises.
+    /// The content does not match its digest.
     Corrupt,
-    /// None of the others; also a class that a newer version wrote.
+    /// None of the others, or a class that a newer version wrote.
     #[default]
     #[serde(other)]
     Unknown,

@@ -19,11 +19,11 @@ pull_template_spec! {
         namespaced,
         status = "ImageListPullJobStatus",
         derive = "PartialEq",
-        doc = "ImageListPullJob puts several container images on many nodes; it makes one ImagePullJob for each image.",
+        doc = "ImageListPullJob puts several container images on many nodes; it creates one ImagePullJob for each image.",
         printcolumn(name = "TOTAL", type_ = "integer", description = "Images in the list.", json_path = ".status.desired"),
         printcolumn(name = "SUCCEEDED", type_ = "integer", description = "Images that every node has.", json_path = ".status.succeeded"),
         printcolumn(name = "COMPLETED", type_ = "integer", description = "Images whose pull has ended on every node.", json_path = ".status.completed"),
-        printcolumn(name = "AGE", type_ = "date", description = "Time since the job was made.", json_path = ".metadata.creationTimestamp")
+        printcolumn(name = "AGE", type_ = "date", description = "Time since the job was created.", json_path = ".metadata.creationTimestamp")
     )]
     #[serde(rename_all = "camelCase")]
     pub struct ImageListPullJobSpec {
@@ -35,7 +35,7 @@ pull_template_spec! {
     }
 }
 
-/// How far the job is.
+/// The progress of the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageListPullJobStatus {
@@ -50,7 +50,7 @@ pub struct ImageListPullJobStatus {
     /// Number of images that some node is pulling.
     #[serde(default)]
     pub active: i32,
-    /// Number of images whose pull has ended on every node, well or badly.
+    /// Number of images whose pull has succeeded or failed on every node.
     #[serde(default)]
     pub completed: i32,
     /// Number of images that every node has.

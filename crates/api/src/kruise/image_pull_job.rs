@@ -24,8 +24,8 @@ pull_template_spec! {
         printcolumn(name = "ACTIVE", type_ = "integer", description = "Nodes that are pulling.", json_path = ".status.active"),
         printcolumn(name = "SUCCEED", type_ = "integer", description = "Nodes that have the image.", json_path = ".status.succeeded"),
         printcolumn(name = "FAILED", type_ = "integer", description = "Nodes on which the pull failed.", json_path = ".status.failed"),
-        printcolumn(name = "AGE", type_ = "date", description = "Time since the job was made.", json_path = ".metadata.creationTimestamp"),
-        printcolumn(name = "MESSAGE", type_ = "string", description = "How far the job is.", json_path = ".status.message")
+        printcolumn(name = "AGE", type_ = "date", description = "Time since the job was created.", json_path = ".metadata.creationTimestamp"),
+        printcolumn(name = "MESSAGE", type_ = "string", description = "The progress of the job.", json_path = ".status.message")
     )]
     #[serde(rename_all = "camelCase")]
     pub struct ImagePullJobSpec {
@@ -36,7 +36,7 @@ pull_template_spec! {
     }
 }
 
-/// How far the job is.
+/// The progress of the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImagePullJobStatus {
@@ -48,7 +48,7 @@ pub struct ImagePullJobStatus {
     pub completion_time: Option<Time>,
     /// Number of nodes that take part.
     pub desired: i32,
-    /// Number of nodes that were told to pull and are not done.
+    /// Number of nodes that have been asked to pull and are not done.
     #[serde(default)]
     pub active: i32,
     /// Number of nodes that have the image.

@@ -1,4 +1,4 @@
-//! NodeImage: what one node is told to pull, and how far it is.
+//! NodeImage: what one node has to pull, and its progress.
 //!
 //! It is written by machines thousands of times an hour, so its schema keeps to cheap checks: bounds and
 //! enums, one rule on the map's keys, and no list of type map.
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{FailureClass, ImagePullPolicy, SandboxConfig};
 use crate::reference_object::ObjectReference;
 
-/// What one node is told to pull.
+/// What one node has to pull.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "apps.kruise.io",
@@ -28,7 +28,7 @@ use crate::reference_object::ObjectReference;
     printcolumn(
         name = "DESIRED",
         type_ = "integer",
-        description = "Tags the node is told to pull.",
+        description = "Tags that the node has to pull.",
         json_path = ".status.desired"
     ),
     printcolumn(
@@ -52,7 +52,7 @@ use crate::reference_object::ObjectReference;
     printcolumn(
         name = "AGE",
         type_ = "date",
-        description = "Time since the object was made.",
+        description = "Time since the object was created.",
         json_path = ".metadata.creationTimestamp"
     )
 )]
@@ -119,7 +119,7 @@ pub struct ImageTagSpec {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0), extend("default" = null))]
     pub version: i64,
-    /// `IfNotPresent` leaves the node alone if it has the image; `Always` asks the registry. Defaults to
+    /// `IfNotPresent` pulls nothing if the node has the image; `Always` asks the registry. Defaults to
     /// `IfNotPresent`.
     #[serde(default)]
     pub image_pull_policy: ImagePullPolicy,
@@ -150,7 +150,7 @@ pub struct ImageTagPullPolicy {
     #[serde(default = "default_backoff_limit")]
     #[schemars(range(min = 0))]
     pub backoff_limit: i32,
-    /// Seconds after the pull has ended, well or badly, at which this entry is removed. Required.
+    /// Seconds after the pull has succeeded or failed at which this entry is removed. Required.
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: i32,
     /// Seconds all attempts together may take. No default: no limit.
@@ -159,11 +159,11 @@ pub struct ImageTagPullPolicy {
     pub active_deadline_seconds: Option<i64>,
 }
 
-/// How far the node is.
+/// The progress of the node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeImageStatus {
-    /// Number of tags the node is told to pull.
+    /// Number of tags that the node has to pull.
     pub desired: i32,
     /// Number of tags that are on the node.
     #[serde(default)]
@@ -174,46 +174,46 @@ pub struct NodeImageStatus {
     /// Number of tags that are being pulled.
     #[serde(default)]
     pub pulling: i32,
-    /// Number of tags that wait for a free place.
+    /// Number of tags that wait to be pulled.
     #[serde(default)]
     pub waiting: i32,
-    /// How far each image is, by its short name without tag.
+    /// The progress of each image, by its short name without tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxProperties" = 512))]
     pub image_statuses: Option<BTreeMap<String, ImageStatus>>,
     /// How the first pass over all images of this node ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_sync_status: Option<FirstSyncStatus>,
-    /// Room on the filesystem that holds the node's images, as of this report.
+    /// Space on the filesystem that holds the node's images, at the time of this report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_filesystem: Option<ImageFilesystem>,
 }
 
-/// Room on the filesystem that holds the node's images.
+/// Space on the filesystem that holds the node's images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageFilesystem {
-    /// Bytes that are free.
+    /// Number of free bytes.
     #[schemars(range(min = 0))]
     pub free_bytes: i64,
-    /// Bytes that the filesystem has.
+    /// Size of the filesystem in bytes.
     #[schemars(range(min = 0))]
     pub capacity_bytes: i64,
 }
 
-/// How far the tags of one image are.
+/// The progress of the tags of one image.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageStatus {
-    /// How far each tag is.
+    /// The progress of each tag.
     #[schemars(length(max = 2048))]
     pub tags: Vec<ImageTagStatus>,
 }
 
-/// Where a tag is on its way to the node.
+/// The phase of a tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PullPhase {
-    /// It waits for a free place.
+    /// It waits to be pulled.
     #[default]
     Waiting,
     /// It is being pulled.
@@ -224,7 +224,7 @@ pub enum PullPhase {
     Failed,
 }
 
-/// How far one tag is.
+/// The progress of one tag.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageTagStatus {
@@ -255,7 +255,7 @@ pub struct ImageTagStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub message: Option<String>,
-    /// What kind of failure the last one was: `NotFound`, `NoPlatform`, `InvalidReference`, `Unauthorized`,
+    /// The class of the last failure: `NotFound`, `NoPlatform`, `InvalidReference`, `Unauthorized`,
     /// `RateLimited`, `Unreachable`, `Tls`, `NoSpace`, `TimedOut`, `Corrupt` or `Unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", length(max = 63))]
@@ -264,15 +264,15 @@ pub struct ImageTagStatus {
     #[serde(default, skip_serializing_if = "is_zero_i32")]
     #[schemars(range(min = 0), extend("default" = null))]
     pub failed_attempts: i32,
-    /// Bytes of the image that have arrived, where the runtime tells.
+    /// Bytes of the image that have arrived, if the runtime reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub bytes_done: Option<i64>,
-    /// Bytes of the image in all, where the runtime tells.
+    /// Size of the image in bytes, if the runtime reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub bytes_total: Option<i64>,
-    /// When the image was found removed from the node after it had been pulled.
+    /// When the image was found to be missing from the node after it had been pulled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_at: Option<Time>,
 }

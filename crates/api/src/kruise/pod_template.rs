@@ -81,7 +81,7 @@ const CONTAINER: [&str; 23] = [
 
 pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "The pod to run on every fitting node. Its restartPolicy is `Never` or `OnFailure`, and every \
+        "description": "The pod to run on every matching node. Its restartPolicy is `Never` or `OnFailure`, and every \
                         container has a name and an image; everything else is as in any pod.",
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true,

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::selector::LabelSelectorRequirement;
 
-/// Whether an image that a node already has is asked for again.
+/// Whether an image that a node already has is pulled again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ImagePullPolicy {
     /// Ask the registry every time, so that a moved tag is brought up to date.
     Always,
-    /// Leave a node alone that has the image.
+    /// Skip nodes that have the image.
     #[default]
     IfNotPresent,
 }
@@ -123,7 +123,7 @@ macro_rules! pull_template_spec {
             /// node. Cannot be combined with podSelector.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub selector: Option<crate::kruise::NodeSelector>,
-            /// Takes the nodes on which pods of the job's namespace with these labels run. Cannot be combined
+            /// Selects the nodes on which pods of the job's namespace with these labels run. Cannot be combined
             /// with selector.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub pod_selector: Option<crate::selector::LabelSelector>,
@@ -140,7 +140,7 @@ macro_rules! pull_template_spec {
             /// Labels and annotations for the container runtime, as the kubelet attaches a pod's to its pulls.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub sandbox_config: Option<crate::kruise::SandboxConfig>,
-            /// `IfNotPresent` leaves nodes alone that have the image; `Always` asks the registry again, so that
+            /// `IfNotPresent` skips nodes that have the image; `Always` asks the registry again, so that
             /// a moved tag is brought up to date. Defaults to `IfNotPresent`.
             #[serde(default)]
             pub image_pull_policy: crate::kruise::ImagePullPolicy,

@@ -33,7 +33,7 @@ use crate::selector::LabelSelector;
     printcolumn(
         name = "Age",
         type_ = "date",
-        description = "Time since the object was made.",
+        description = "Time since the object was created.",
         json_path = ".metadata.creationTimestamp"
     )
 )]
@@ -66,7 +66,7 @@ pub struct LocalSecret {
     pub name: String,
 }
 
-/// How far the nodes are.
+/// The progress of the nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ImagePrefetchStatus {

@@ -16,7 +16,7 @@ use crate::condition::Condition;
     plural = "nodeimagesets",
     status = "NodeImageSetStatus",
     derive = "PartialEq",
-    doc = "NodeImageSet says which images one node must hold. It is made from an ImagePrefetch.",
+    doc = "NodeImageSet says which images one node must hold. It is created from an ImagePrefetch.",
     printcolumn(
         name = "Desired",
         type_ = "integer",
@@ -60,7 +60,7 @@ pub struct NodeImageSetSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub image_pull_secrets: Option<Vec<LocalSecret>>,
-    /// The generation of the ImagePrefetch that this was made from.
+    /// The generation of the ImagePrefetch that this was created from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_prefetch_generation: Option<i64>,
 }
@@ -75,7 +75,7 @@ pub enum RegistryPolicy {
     MirrorOnly,
 }
 
-/// How far the node is.
+/// The progress of the node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeImageSetStatus {
@@ -93,13 +93,13 @@ pub struct NodeImageSetStatus {
     pub available_images: i32,
     /// Number of images that could not be pulled.
     pub download_failed_images: i32,
-    /// How far each image is, in the order of the spec.
+    /// The progress of each image, in the order of the spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255), extend("x-kubernetes-list-type" = "atomic"))]
     pub container_image_statuses: Option<Vec<ContainerImageStatus>>,
 }
 
-/// How far one image is.
+/// The progress of one image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerImageStatus {
