@@ -1,4 +1,4 @@
-//! Compiles the protocol files into the build directory. The serving half is for those who stand in for a runtime.
+//! Compiles the protocol files into the build directory. The serving half is for programs that take the place of a runtime.
 
 use std::env;
 use std::error::Error;

@@ -157,7 +157,7 @@ fn a_watcher_whose_buffer_is_full_is_cut_and_others_go_on() {
     }
     let received: Vec<u64> =
         std::iter::from_fn(|| slow.changes.blocking_recv()).map(|change| change.object.revision).collect();
-    assert_eq!(received, [1, 2, 3], "what fits is told, and then the watch is over");
+    assert_eq!(received, [1, 2, 3], "what fits is delivered, and then the watch is over");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub async fn a_dropped_pull_is_cancelled_and_the_next_one_succeeds(world: &impl 
     world.hold()?;
     let asked = request(&offer.tagged);
     let pull = tokio::time::timeout(Duration::from_secs(1), runtime.pull(&asked));
-    ensure!(pull.await.is_err(), "a pull ended although the registry stands still");
+    ensure!(pull.await.is_err(), "a pull ended although the registry hangs");
     ensure!(runtime.image(&offer.tagged).await?.is_none());
     ensure!(runtime.progress(&offer.tagged).await?.is_none(), "a cancelled pull has progress");
     world.release()?;
