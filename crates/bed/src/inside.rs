@@ -24,7 +24,8 @@ pub const PREFIX_LENGTH: u8 = 16;
 
 /// Furnishes the bed around this process. It must run before anything else does.
 ///
-/// # Panics If the kernel refuses, because no test would mean anything.
+/// # Panics
+/// If the kernel refuses, because no test would mean anything.
 pub fn prepare() {
     furnish().unwrap_or_else(|error| panic!("cannot furnish the bed: {error:#}"));
 }

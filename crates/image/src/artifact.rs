@@ -28,7 +28,8 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// # Panics If there is no manifest.
+    /// # Panics
+    /// If there is no manifest.
     pub fn new(blobs: Vec<Blob>, manifests: Vec<Manifest>) -> Self {
         assert!(!manifests.is_empty(), "an artifact has a manifest");
         Self { blobs, manifests }

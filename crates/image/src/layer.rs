@@ -46,7 +46,8 @@ impl Layer {
 
     /// Makes this fraction of the layer vanish by compression.
     ///
-    /// # Panics If it is not a fraction.
+    /// # Panics
+    /// If it is not a fraction.
     #[must_use]
     pub fn compressible(self, fraction: f64) -> Self {
         assert!((0.0..=1.0).contains(&fraction), "{fraction} is no fraction");

@@ -73,7 +73,8 @@ impl Fake {
 
     /// Adds an image to the registry behind the runtime, or changes how one behaves. All other images are not found.
     ///
-    /// # Panics If the text is not a reference by tag.
+    /// # Panics
+    /// If the text is not a reference by tag.
     pub fn image(&self, reference: &str) -> Script {
         let reference = parse(reference);
         assert!(!reference.is_digest(), "an image is put there by tag; its digest follows");

@@ -9,7 +9,7 @@ const MAX_NAME_WITH_PODS: usize = broadcast::MAX_NAME - 11;
 /// The longest deadline of a scheduled image list: a day.
 const MAX_CRON_DEADLINE: i64 = 86_400;
 
-/// The rules of AdvancedCronJob.
+/// The rules of AdvancedCronJob. The function is long because it is a table.
 pub fn advanced_cron_job() -> Vec<Rule> {
     const LIST: &str = "spec.template.imageListPullJobTemplate.spec";
     const BROADCAST: &str = "spec.template.broadcastJobTemplate.spec";

@@ -67,7 +67,7 @@ pub fn node_image() -> Vec<Rule> {
     ]
 }
 
-/// The rules of the fields that every pull job has, at the path of its spec.
+/// The rules of the fields that every pull job has, at the path of its spec. The function is long because it is a table.
 pub fn template(at: &str) -> Vec<Rule> {
     let mut rules = vec![
         Rule {

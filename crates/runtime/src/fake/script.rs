@@ -90,7 +90,8 @@ impl Script {
 
     /// Makes it the same image as another one, under a second name.
     ///
-    /// # Panics If the other image does not exist.
+    /// # Panics
+    /// If the other image does not exist.
     pub fn same_as(self, other: &Script) -> Self {
         let same = other.plot();
         self.change(|plot| *plot = same)

@@ -93,6 +93,7 @@ fn references(table: &str) -> Vec<String> {
     said.map(|(name, _)| (*name).to_owned()).collect()
 }
 
+/// The configuration file. The function is long because the file is a template.
 fn text(places: &Places) -> anyhow::Result<String> {
     let (directory, root) = (places.directory.display(), places.root.display());
     let (shim, runc) = (programs::locate("containerd-shim-runc-v2")?, programs::locate("runc")?);

@@ -125,6 +125,7 @@ exec {} "$@"
     ))
 }
 
+/// The configuration file. The function is long because the file is a template.
 fn text(places: &Places) -> anyhow::Result<String> {
     let conmon = commands::find("conmon").context("conmon is missing: run `cargo xtask tools`")?;
     let (pinns, plugins) = (programs::locate("pinns")?, pods::plugins()?);
