@@ -47,6 +47,6 @@ mod tests {
 
     #[test]
     fn the_advice_names_the_newest_release_that_a_module_needs() {
-        assert!(advice().starts_with("install 1.26.0 or later"), "{}", advice());
+        assert!(advice().starts_with("install 1.26.6 or later"), "{}", advice());
     }
 }
