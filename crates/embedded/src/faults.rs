@@ -12,6 +12,7 @@
 //! ```
 
 mod asked;
+mod choice;
 mod fate;
 mod journal;
 mod layer;
@@ -30,6 +31,7 @@ use tower::retry::RetryLayer;
 
 use crate::server::Server;
 use asked::Asked;
+use choice::Choice;
 use fate::{Fate, Ordinals};
 use journal::Journal;
 
@@ -63,7 +65,7 @@ struct Progress {
     ordinals: Ordinals,
     journal: Journal,
     is_stopped: bool,
-    halt_after_writes: Option<u64>,
+    last_write: Option<Choice>,
 }
 
 impl Faults {
@@ -74,7 +76,7 @@ impl Faults {
             ordinals: Ordinals::default(),
             journal: Journal::default(),
             is_stopped: false,
-            halt_after_writes: None,
+            last_write: None,
         };
         let shared = Shared {
             plan,
@@ -137,11 +139,16 @@ impl Faults {
     /// watches fall silent. No request fails; the test waits for [`Faults::halted`], drops the client and starts
     /// another.
     pub fn halt_after_writes(&self, writes: u64) {
-        let mut progress = self.progress();
-        progress.halt_after_writes = Some(writes);
+        self.halt_when(move |count| count >= writes);
         if self.writes() >= writes {
             self.shared.halted.send_replace(true);
         }
+    }
+
+    /// The same, after the write for which this says so. It is asked once for each that was carried out, with its number
+    /// counted from 1, before anybody hears of it.
+    pub fn halt_when(&self, is_last: impl Fn(u64) -> bool + Send + Sync + 'static) {
+        self.progress().last_write = Some(Choice::new(is_last));
     }
 
     /// Waits until everything has stopped.
@@ -224,7 +231,7 @@ impl Faults {
     fn count_write(&self) {
         let progress = self.progress();
         self.shared.writes.send_modify(|writes| *writes += 1);
-        if progress.halt_after_writes.is_some_and(|last| self.writes() >= last) {
+        if progress.last_write.as_ref().is_some_and(|last| last.is(self.writes())) {
             self.shared.halted.send_replace(true);
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::asked::Asked;
+use super::choice::Choice;
 use super::plan::Filter;
 
 /// What happens to a request.
@@ -47,8 +48,8 @@ pub enum Cut {
 #[derive(Clone, Debug)]
 pub struct ScriptedFault {
     filter: Filter,
-    /// Which request, counted from 1; none for every request.
-    at: Option<u64>,
+    /// Which request; none for every request.
+    at: Option<Choice>,
     action: Action,
     met: u64,
 }
@@ -56,7 +57,13 @@ pub struct ScriptedFault {
 impl ScriptedFault {
     /// A fault at the `at`-th request, counted from 1.
     pub fn at(at: u64, action: Action) -> Self {
-        Self { filter: Filter::default(), at: Some(at), action, met: 0 }
+        Self::when(move |number| number == at, action)
+    }
+
+    /// Happens to each request for which this says so. It is asked once for each, with its number counted from 1, at the
+    /// moment at which the request leaves.
+    pub fn when(is_chosen: impl Fn(u64) -> bool + Send + Sync + 'static, action: Action) -> Self {
+        Self { filter: Filter::default(), at: Some(Choice::new(is_chosen)), action, met: 0 }
     }
 
     /// A fault at every request.
@@ -77,6 +84,6 @@ impl ScriptedFault {
             return None;
         }
         self.met += 1;
-        self.at.is_none_or(|at| self.met == at).then_some(self.action)
+        self.at.as_ref().is_none_or(|at| at.is(self.met)).then_some(self.action)
     }
 }
