@@ -1,21 +1,28 @@
 //! What happens when a process dies, or an answer is lost, at any single write: the cluster ends as if nothing had
 //! happened, nothing is pulled twice because of it, and then nobody writes.
 //!
-//! Each scenario is played once without faults. It is played again for every write that the controller made in it, and
-//! for every write that the agent of one node made.
+//! Each scenario is played once without faults. At every write that the controller makes in it, or the agent of one node, a
+//! branch begins in which the fault happens, and is played to its end as well.
 
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use prewarm_embedded::Options;
 use prewarm_embedded::faults::{Action, Cut, FaultPlan, Faults, Filter, Rates, Rule, ScriptedFault, Verb};
 use prewarm_sim::{Cluster, Fall};
+use tokio::runtime::Builder;
+use tokio::sync::Notify;
 
+mod branch;
 mod broadcasts;
 mod crons;
 mod end;
+mod harness;
 mod scenarios;
 
+use branch::Branches;
 use broadcasts::BROADCASTS;
 use crons::CRONS;
 use end::End;
@@ -45,10 +52,8 @@ pub struct Scenario {
 #[derive(Clone, Copy)]
 enum Victim {
     Controller,
-    /// The first of two controllers that share a Lease.
-    Leader,
-    /// The same, and it is told to stop after so many writes.
-    StoppedLeader(u64),
+    /// The first of two controllers that share a Lease, and how it ends if it does.
+    Leader(Fall),
     Agent,
 }
 
@@ -66,32 +71,100 @@ impl Victim {
     fn all_scenarios(self) -> Vec<&'static Scenario> {
         match self {
             Self::Agent => SCENARIOS.iter().collect(),
-            Self::Controller | Self::Leader | Self::StoppedLeader(_) => {
-                SCENARIOS.iter().chain(BROADCASTS).chain(CRONS).collect()
+            Self::Controller | Self::Leader(_) => SCENARIOS.iter().chain(BROADCASTS).chain(CRONS).collect(),
+        }
+    }
+}
+
+/// What happens at a write, in the branch that begins there.
+#[derive(Clone, Copy)]
+enum Disturbance {
+    /// The victim dies right after it.
+    Death,
+    /// The victim is told to stop right after it.
+    Stop,
+    /// This happens to the write itself.
+    Failure(Action),
+}
+
+/// Who is disturbed, and how.
+struct Trouble {
+    victim: Victim,
+    faults: Faults,
+    /// Tells the victim to stop.
+    stop: Arc<Notify>,
+}
+
+impl Trouble {
+    fn of(victim: Victim, faults: Faults) -> Self {
+        Self { victim, faults, stop: Arc::default() }
+    }
+
+    /// None in the trunk; in each branch, at the write at which it begins.
+    fn at_every_write(victim: Victim, disturbance: Disturbance, branches: &Branches) -> Self {
+        let trouble = Self::of(victim, Faults::none());
+        let branches = branches.clone();
+        match disturbance {
+            Disturbance::Death => trouble.faults.halt_when(move |write| branches.begin(write)),
+            Disturbance::Stop => {
+                let stop = trouble.stop.clone();
+                trouble.faults.halt_when(move |write| {
+                    if branches.begin(write) {
+                        stop.notify_one();
+                    }
+                    false
+                });
+            }
+            Disturbance::Failure(action) => {
+                let failure = ScriptedFault::when(move |write| branches.begin(write), action);
+                trouble.faults.add(failure.of(Filter::writes()));
+            }
+        }
+        trouble
+    }
+
+    async fn start(&self, cluster: &mut Cluster) {
+        let faults = self.faults.clone();
+        match self.victim {
+            Victim::Controller => cluster.start_controller_that_dies(&faults),
+            Victim::Leader(Fall::Death) => {
+                cluster.start_two_controllers(&self.faults, Fall::Death, async move {
+                    faults.halted().await;
+                });
+            }
+            Victim::Leader(Fall::Stop) => {
+                let stop = self.stop.clone();
+                cluster.start_two_controllers(&faults, Fall::Stop, async move { stop.notified().await });
+            }
+            Victim::Agent => {
+                let node = cluster.nodes.get_mut("node-1").expect("every scenario has a node");
+                node.kill().await;
+                node.start_one_that_dies(&faults);
+                cluster.start_controller();
             }
         }
     }
 }
 
-/// Plays a scenario. Returns how the cluster ends, and how many writes the victim made.
-async fn play(scenario: &Scenario, victim: Victim, faults: Faults) -> (End, u64) {
-    play_on(Options::default(), scenario, victim, faults).await
+/// Plays a scenario. Returns how the cluster ends.
+async fn play(scenario: &Scenario, trouble: Trouble) -> String {
+    play_on(Options::default(), scenario, trouble).await
 }
 
-async fn play_on(options: Options, scenario: &Scenario, victim: Victim, faults: Faults) -> (End, u64) {
+async fn play_on(options: Options, scenario: &Scenario, trouble: Trouble) -> String {
     let mut cluster = Cluster::with(options);
     for (image, milliseconds) in scenario.images {
         cluster.publish(image, Duration::from_millis(*milliseconds));
     }
     cluster.add_nodes(scenario.nodes).await;
-    start(&mut cluster, victim, &faults).await;
+    trouble.start(&mut cluster).await;
     known(&cluster).await;
     (scenario.play)(&mut cluster).await;
     tokio::time::sleep(ECHOES).await;
     let end = End::of(&cluster).await;
     let writes = |cluster: &Cluster| {
         let agents: u64 = cluster.nodes.values().map(|node| node.faults.writes()).sum();
-        cluster.faults.writes() + agents + faults.writes()
+        cluster.faults.writes() + agents + trouble.faults.writes()
     };
     let before = writes(&cluster);
     tokio::time::sleep(IDLE).await;
@@ -102,29 +175,7 @@ async fn play_on(options: Options, scenario: &Scenario, victim: Victim, faults: 
         before,
         "{name}: an idle cluster writes: it was {end:#?}, now it is {later:#?}"
     );
-    (end, faults.writes())
-}
-
-async fn start(cluster: &mut Cluster, victim: Victim, faults: &Faults) {
-    match victim {
-        Victim::Controller => cluster.start_controller_that_dies(faults),
-        Victim::Leader => {
-            let faults = faults.clone();
-            cluster.start_two_controllers(&faults.clone(), Fall::Death, async move { faults.halted().await });
-        }
-        Victim::StoppedLeader(writes) => {
-            let faults = faults.clone();
-            cluster.start_two_controllers(&faults.clone(), Fall::Stop, async move {
-                faults.wrote(writes).await;
-            });
-        }
-        Victim::Agent => {
-            let node = cluster.nodes.get_mut("node-1").expect("every scenario has a node");
-            node.kill().await;
-            node.start_one_that_dies(faults);
-            cluster.start_controller();
-        }
-    }
+    format!("{end:#?}")
 }
 
 /// Waits until every node is known to jobs: a job that ends before has fewer nodes, and rightly so.
@@ -134,56 +185,63 @@ async fn known(cluster: &Cluster) {
     }
 }
 
-/// Plays every scenario with a fault at each write of the victim, and compares the ends.
-async fn at_every_write(victim: Victim, fault: impl Fn(u64) -> Faults) {
-    at_each_of_its_writes(victim, |write| (victim, fault(write))).await;
+/// Time stands still while anybody computes. Without sockets there is nothing that branches would share.
+fn on_paused_time<T>(play: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime without sockets needs nothing").block_on(play)
 }
 
-async fn at_each_of_its_writes(victim: Victim, disturb: impl Fn(u64) -> (Victim, Faults)) {
+/// Plays every scenario with a fault at each write of the victim, and compares the ends.
+fn at_every_write(victim: Victim, disturbance: Disturbance) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut played = 0;
     let scenarios = victim.scenarios();
     for scenario in &scenarios {
-        let (clean, writes) = play(scenario, victim, Faults::none()).await;
+        let branches = Branches::default();
+        let (clean, ends) = branches.play(|| {
+            on_paused_time(async {
+                play(scenario, Trouble::at_every_write(victim, disturbance, &branches)).await
+            })
+        });
+        let writes = ends.len();
         assert!(writes > 0, "{}: there was nothing to disturb", scenario.name);
-        for write in 1..=writes {
-            let (victim, faults) = disturb(write);
-            let (end, _) = play(scenario, victim, faults).await;
-            assert_eq!(end, clean, "{}: with a fault at write {write} of {writes}", scenario.name);
-            played += 1;
+        for (write, end) in ends {
+            let end = end.unwrap_or_else(|panic| panic);
+            let name = scenario.name;
+            assert!(
+                end == clean,
+                "{name}: with a fault at write {write} of {writes}: {end}\nwithout: {clean}"
+            );
         }
-        println!("{}: the same after a fault at each of {writes} writes", scenario.name);
+        played += writes;
+        lines.push(format!("{}: the same after a fault at each of {writes} writes", scenario.name));
     }
-    println!("counted: {played} plays of {} scenarios", scenarios.len());
+    lines.push(format!("counted: {played} plays of {} scenarios", scenarios.len()));
+    lines
 }
 
 /// Plays every scenario with these faults, and compares the ends.
-async fn throughout(what: &str, options: Options, faults: impl Fn(u64) -> Faults) {
+fn throughout(what: &str, options: &Options, faults: impl Fn(u64) -> Faults) -> Vec<String> {
     let scenarios = Victim::Controller.scenarios();
-    for (seed, scenario) in (prewarm_seed::first()..).zip(&scenarios) {
-        let (clean, _) = play(scenario, Victim::Controller, Faults::none()).await;
-        let (end, _) = play_on(options.clone(), scenario, Victim::Controller, faults(seed)).await;
-        assert_eq!(end, clean, "{}: with {what}", scenario.name);
+    let branches = Branches::default();
+    let (_, ends) = branches.play(|| {
+        for (seed, scenario) in (prewarm_seed::first()..).zip(&scenarios) {
+            if branches.begin(seed) {
+                return on_paused_time(async {
+                    let clean = play(scenario, Trouble::of(Victim::Controller, Faults::none())).await;
+                    let trouble = Trouble::of(Victim::Controller, faults(seed));
+                    let end = play_on(options.clone(), scenario, trouble).await;
+                    assert!(end == clean, "{}: with {what}: {end}\nwithout: {clean}", scenario.name);
+                    end
+                });
+            }
+        }
+        String::new()
+    });
+    for (seed, end) in ends {
+        end.unwrap_or_else(|panic| panic!("seed {seed}: {panic}"));
     }
-    println!("counted: {} scenarios with {what}", scenarios.len());
-}
-
-#[test]
-fn the_stories_of_a_fast_run_exist() {
-    let all = Victim::Controller.all_scenarios();
-    for name in FAST_STORIES {
-        assert!(all.iter().any(|scenario| scenario.name == name), "there is no story {name:?}");
-    }
-}
-
-fn death(write: u64) -> Faults {
-    let faults = Faults::none();
-    faults.halt_after_writes(write);
-    faults
-}
-
-/// This happens to the write of this number.
-fn single(write: u64, action: Action) -> Faults {
-    Faults::scripted(vec![ScriptedFault::at(write, action).of(Filter::writes())])
+    vec![format!("counted: {} scenarios with {what}", scenarios.len())]
 }
 
 /// This happens to every watch.
@@ -191,63 +249,83 @@ fn watches(action: Action) -> Faults {
     Faults::scripted(vec![ScriptedFault::always(action).of(Filter::verb(Verb::Watch))])
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_controller_that_dies_after_any_write_changes_nothing() {
-    at_every_write(Victim::Controller, death).await;
+/// Gives this suite its `main`.
+macro_rules! tests {
+    ($($test:ident)+) => {
+        fn main() -> ExitCode {
+            harness::run(&[$((stringify!($test), $test)),+])
+        }
+    };
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_leader_that_dies_after_any_write_is_followed_by_the_next_one() {
-    at_every_write(Victim::Leader, death).await;
+tests! {
+    the_stories_of_a_fast_run_exist
+    a_controller_that_dies_after_any_write_changes_nothing
+    a_leader_that_dies_after_any_write_is_followed_by_the_next_one
+    a_leader_that_stops_after_any_write_is_followed_by_the_next_one
+    a_lost_answer_to_any_write_of_the_controller_changes_nothing
+    a_failed_write_of_the_controller_changes_nothing
+    a_conflict_at_any_write_of_the_controller_changes_nothing
+    an_agent_that_dies_after_any_write_changes_nothing
+    a_lost_answer_to_any_write_of_an_agent_changes_nothing
+    watches_that_break_change_nothing
+    watches_that_lag_change_nothing
+    lists_instead_of_watches_change_nothing
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_leader_that_stops_after_any_write_is_followed_by_the_next_one() {
-    at_each_of_its_writes(Victim::Leader, |write| (Victim::StoppedLeader(write), Faults::none())).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_any_write_of_the_controller_changes_nothing() {
-    at_every_write(Victim::Controller, |write| single(write, Action::AnswerLost)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_failed_write_of_the_controller_changes_nothing() {
-    at_every_write(Victim::Controller, |write| single(write, Action::InternalError)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_conflict_at_any_write_of_the_controller_changes_nothing() {
-    at_every_write(Victim::Controller, |write| single(write, Action::Conflict)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_agent_that_dies_after_any_write_changes_nothing() {
-    at_every_write(Victim::Agent, death).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_any_write_of_an_agent_changes_nothing() {
-    at_every_write(Victim::Agent, |write| single(write, Action::AnswerLost)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn watches_that_break_change_nothing() {
-    for after in [1, 2, 5] {
-        let cut = Action::CutWatch(after, Cut::Broken);
-        throughout("watches that break", Options::default(), |_| watches(cut)).await;
+fn the_stories_of_a_fast_run_exist() -> Vec<String> {
+    let all = Victim::Controller.all_scenarios();
+    for name in FAST_STORIES {
+        assert!(all.iter().any(|scenario| scenario.name == name), "there is no story {name:?}");
     }
+    Vec::new()
 }
 
-#[tokio::test(start_paused = true)]
-async fn watches_that_lag_change_nothing() {
+fn a_controller_that_dies_after_any_write_changes_nothing() -> Vec<String> {
+    at_every_write(Victim::Controller, Disturbance::Death)
+}
+
+fn a_leader_that_dies_after_any_write_is_followed_by_the_next_one() -> Vec<String> {
+    at_every_write(Victim::Leader(Fall::Death), Disturbance::Death)
+}
+
+fn a_leader_that_stops_after_any_write_is_followed_by_the_next_one() -> Vec<String> {
+    at_every_write(Victim::Leader(Fall::Stop), Disturbance::Stop)
+}
+
+fn a_lost_answer_to_any_write_of_the_controller_changes_nothing() -> Vec<String> {
+    at_every_write(Victim::Controller, Disturbance::Failure(Action::AnswerLost))
+}
+
+fn a_failed_write_of_the_controller_changes_nothing() -> Vec<String> {
+    at_every_write(Victim::Controller, Disturbance::Failure(Action::InternalError))
+}
+
+fn a_conflict_at_any_write_of_the_controller_changes_nothing() -> Vec<String> {
+    at_every_write(Victim::Controller, Disturbance::Failure(Action::Conflict))
+}
+
+fn an_agent_that_dies_after_any_write_changes_nothing() -> Vec<String> {
+    at_every_write(Victim::Agent, Disturbance::Death)
+}
+
+fn a_lost_answer_to_any_write_of_an_agent_changes_nothing() -> Vec<String> {
+    at_every_write(Victim::Agent, Disturbance::Failure(Action::AnswerLost))
+}
+
+fn watches_that_break_change_nothing() -> Vec<String> {
+    let broken = [1, 2, 5].map(|after| Action::CutWatch(after, Cut::Broken));
+    let play = |cut| throughout("watches that break", &Options::default(), |_| watches(cut));
+    broken.into_iter().flat_map(play).collect()
+}
+
+fn watches_that_lag_change_nothing() -> Vec<String> {
     let late = Action::DelayWatch(Duration::from_secs(3));
-    throughout("watches that lag", Options::default(), |_| watches(late)).await;
+    throughout("watches that lag", &Options::default(), |_| watches(late))
 }
 
 /// A server that remembers next to nothing answers watches with 410, so that everything is listed again and again.
-#[tokio::test(start_paused = true)]
-async fn lists_instead_of_watches_change_nothing() {
+fn lists_instead_of_watches_change_nothing() -> Vec<String> {
     let rates = Rates {
         watch_cut: 1.0,
         cut_after_events: 0..=3,
@@ -259,5 +337,5 @@ async fn lists_instead_of_watches_change_nothing() {
         ..FaultPlan::default()
     };
     let forgetful = Options { history_changes: 1, ..Options::default() };
-    throughout("a server that forgets", forgetful, |seed| Faults::new(plan.clone(), seed)).await;
+    throughout("a server that forgets", &forgetful, |seed| Faults::new(plan.clone(), seed))
 }
