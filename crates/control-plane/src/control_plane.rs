@@ -143,7 +143,7 @@ impl ControlPlane {
 
     /// Plays the pods of BroadcastJobs.
     pub fn play(&self, usual: Act) -> Player {
-        Player::start(self.client.clone(), self.clock.clone(), usual)
+        Player::start(&self.server, self.clock.clone(), usual)
     }
 
     /// Creates any object, in its namespace or in `default`.

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::{Api, Client};
 use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
 use prewarm_clock::Clock;
+use prewarm_embedded::Server;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -46,8 +47,8 @@ struct Stage {
 }
 
 impl Player {
-    /// Plays this act for every pod, unless its node has an act of its own.
-    pub fn start(client: Client, clock: Arc<dyn Clock>, usual: Act) -> Self {
+    /// Plays this for every pod, unless its node has an act of its own.
+    pub fn start(server: &Server, clock: Arc<dyn Clock>, usual: Act) -> Self {
         let stage = Stage {
             usual,
             by_node: BTreeMap::new(),
@@ -56,7 +57,7 @@ impl Player {
             most_on_a_node: 0,
         };
         let stage = Arc::new(Mutex::new(stage));
-        let task = tokio::spawn(play(client, clock, stage.clone()));
+        let task = tokio::spawn(play(server.clone(), clock, stage.clone()));
         Self { stage, task }
     }
 
@@ -87,11 +88,19 @@ impl Drop for Player {
     }
 }
 
-async fn play(client: Client, clock: Arc<dyn Clock>, stage: Arc<Mutex<Stage>>) {
-    let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    let nodes: Api<Node> = Api::all(client);
+async fn play(server: Server, clock: Arc<dyn Clock>, stage: Arc<Mutex<Stage>>) {
+    let pods: Api<Pod> = Api::default_namespaced(server.client());
+    let nodes: Api<Node> = Api::all(server.client());
+    let labelled = ListParams::default().labels(BROADCAST_JOB_UID_LABEL);
+    let mut seen = server.revision();
+    let mut list = pods.list(&labelled).await.expect("pods");
     loop {
-        let list = pods.list(&ListParams::default().labels(BROADCAST_JOB_UID_LABEL)).await.expect("pods");
+        // What nobody has written to is as it was; pods only get older.
+        let revision = server.revision();
+        if revision != seen {
+            list = pods.list(&labelled).await.expect("pods");
+            seen = revision;
+        }
         let acts = stage.lock().unwrap_or_else(PoisonError::into_inner).cast(&list.items);
         for (pod, act) in list.items.iter().zip(acts) {
             let age = pod.metadata.creation_timestamp.as_ref().map(|made| clock.now().duration_since(made.0));

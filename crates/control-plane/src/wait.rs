@@ -29,6 +29,19 @@ impl ControlPlane {
         start.elapsed()
     }
 
+    /// The same for what only the API says: it is asked again when something has been written.
+    pub async fn written_within(&self, limit: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let deadline = Instant::now() + limit;
+        loop {
+            let seen = self.server.revision();
+            if holds().await {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{what} did not come within {limit:?}");
+            self.written_since(seen, deadline).await;
+        }
+    }
+
     /// Waits until a condition on a job holds.
     pub async fn job_within(
         &self,
