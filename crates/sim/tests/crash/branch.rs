@@ -62,6 +62,14 @@ impl Branches {
         (end.unwrap_or_else(|panic| resume_unwind(panic)), ends)
     }
 
+    /// Ends this process if it is a branch; the trunk goes on. What the play leaves behind goes with the process, which is
+    /// quicker than to take it apart.
+    pub fn end(&self, end: &str) {
+        if let Side::Branch(pipe) = &mut *self.side() {
+            leave(pipe, Ok(end.to_owned()));
+        }
+    }
+
     /// Begins a branch of this number, unless this is one already. Returns twice: whether this is the branch.
     pub fn begin(&self, number: u64) -> bool {
         let mut side = self.side();

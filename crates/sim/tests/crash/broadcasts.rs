@@ -76,7 +76,7 @@ async fn goes(cluster: &mut Cluster) {
     let policy = json!({"type": "Always", "ttlSecondsAfterFinished": 20});
     cluster.broadcast("sweep", json!({"completionPolicy": policy})).await;
     let is_gone = async || cluster.broadcasts().get_opt("sweep").await.expect("the API").is_none();
-    cluster.within(Duration::from_secs(PATIENCE), "the end of the job", is_gone).await;
+    cluster.written_within(Duration::from_secs(PATIENCE), "the end of the job", is_gone).await;
 }
 
 async fn cordoned(cluster: &mut Cluster) {
@@ -115,7 +115,7 @@ async fn gone(cluster: &Cluster, left: usize) {
     let is_so = async || {
         cluster.pods().list(&kube::api::ListParams::default()).await.expect("pods").items.len() == left
     };
-    cluster.within(Duration::from_secs(PATIENCE), "the end of pods", is_so).await;
+    cluster.written_within(Duration::from_secs(PATIENCE), "the end of pods", is_so).await;
 }
 
 async fn edit(cluster: &Cluster, patch: Value) {

@@ -41,7 +41,7 @@ async fn replaced(cluster: &mut Cluster) {
     runs(cluster, 2).await;
     // Until the jobs of the one list are gone and those of the other are there, also with watches that break.
     cluster
-        .within(Duration::from_secs(PATIENCE), "the jobs of the second list alone", async || {
+        .written_within(Duration::from_secs(PATIENCE), "the jobs of the second list alone", async || {
             let lists = cluster.lists().list(&<_>::default()).await.expect("lists").items;
             let jobs = cluster.jobs().list(&<_>::default()).await.expect("jobs").items;
             let desired_of_lists =

@@ -222,7 +222,7 @@ async fn list_changes(cluster: &mut Cluster) {
     jobs(cluster, 2, &["two:1", "three:1"]).await;
     edit_list(cluster, json!({"spec": {"pullPolicy": {"backoffLimit": 7}}})).await;
     cluster
-        .within(Duration::from_secs(PATIENCE), "new children", async || {
+        .written_within(Duration::from_secs(PATIENCE), "new children", async || {
             let jobs = cluster.jobs().list(&kube::api::ListParams::default()).await.expect("jobs").items;
             jobs.len() == 2
                 && jobs.iter().all(|job| job.spec.pull_policy.backoff_limit == 7 && status(job).2 == 2)
@@ -271,7 +271,7 @@ fn status(job: &ImagePullJob) -> (i32, i32, i32, i32) {
 async fn active(cluster: &Cluster, name: &str, count: i32) {
     cluster.job_within(PATIENCE, name, |job| status(job).1 == count).await;
     cluster
-        .within(Duration::from_secs(PATIENCE), "the beginning of the pulls", async || {
+        .written_within(Duration::from_secs(PATIENCE), "the beginning of the pulls", async || {
             let images = cluster
                 .node_images()
                 .list(&kube::api::ListParams::default())
@@ -287,7 +287,7 @@ async fn active(cluster: &Cluster, name: &str, count: i32) {
 
 async fn job_gone(cluster: &Cluster, name: &str) {
     cluster
-        .within(Duration::from_secs(PATIENCE), "the end of the job's object", async || {
+        .written_within(Duration::from_secs(PATIENCE), "the end of the job's object", async || {
             cluster.jobs().get_opt(name).await.expect("the API answers").is_none()
         })
         .await;
@@ -305,7 +305,7 @@ pub async fn no_entries(cluster: &Cluster) {
 
 async fn list_completed(cluster: &Cluster, completed: i32) {
     cluster
-        .within(Duration::from_secs(PATIENCE), "the end of the list", async || {
+        .written_within(Duration::from_secs(PATIENCE), "the end of the list", async || {
             let list = cluster.lists().get("stack").await.expect("a list");
             list.status.is_some_and(|status| status.completed == completed && status.succeeded == completed)
         })
@@ -323,7 +323,7 @@ async fn edit_list(cluster: &Cluster, patch: Value) {
 /// Waits until there are exactly so many jobs, for these images.
 async fn jobs(cluster: &Cluster, count: usize, images: &[&str]) {
     cluster
-        .within(Duration::from_secs(PATIENCE), "the children", async || {
+        .written_within(Duration::from_secs(PATIENCE), "the children", async || {
             let jobs = cluster.jobs().list(&kube::api::ListParams::default()).await.expect("jobs").items;
             jobs.len() == count && jobs.iter().all(|job| images.contains(&job.spec.image.as_str()))
         })
