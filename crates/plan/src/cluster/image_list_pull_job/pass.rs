@@ -1,5 +1,7 @@
 //! The pass over an ImageListPullJob.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob};
 use prewarm_api::names::REVISION_HASH_LABEL;
@@ -11,6 +13,7 @@ use super::{Decision, Observed, decide};
 use crate::cluster::command::{Command, Notice, Target, Ticket, Verb, Write};
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::image_pull_job::STATUS_INTERVAL;
+use crate::cluster::image_pull_job::record::Job;
 use crate::cluster::{Kernel, Kind};
 use crate::object::{ObjectKey, Uid};
 use crate::time::earliest;
@@ -20,8 +23,9 @@ impl Kernel {
         let Some(list) = self.lists.get(uid).filter(|list| !list.is_abandoned) else { return };
         self.passes.lists += 1;
         let children = self.jobs.children.get(uid).into_iter().flatten();
-        let children: Vec<&ImagePullJob> =
-            children.filter_map(|uid| self.jobs.all.get(uid)).map(|job| &job.object).collect();
+        let children: Vec<Cow<'_, ImagePullJob>> =
+            children.filter_map(|uid| self.jobs.all.get(uid)).map(Job::live_object).collect();
+        let children = children.iter().map(AsRef::as_ref).collect();
         let namespace = &list.key.namespace;
         let is_taken = |name: &str| {
             self.jobs.all.has(&ObjectKey { namespace: namespace.clone(), name: name.to_owned() })

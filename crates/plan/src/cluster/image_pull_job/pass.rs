@@ -11,6 +11,7 @@ use prewarm_api::names::event::{SECRET_MISSING, UNKNOWN_NODES};
 use serde_json::{Value, json};
 
 use super::record::Job;
+use super::roll::Roll;
 use super::{Hold, Observed, UnknownNodes, expires_at, report, wants};
 use crate::cluster::Kernel;
 use crate::cluster::command::{Command, Event, Notice, Target, Verb, Write};
@@ -56,7 +57,19 @@ impl Kernel {
         let mut wake_at = hold_until;
         self.want(uid, hold.clone(), now, &mut wake_at);
         self.report(uid, hold, now, &mut wake_at, commands);
+        self.show_list(uid);
         self.agenda.wake(Target::Job(uid.clone()), wake_at);
+    }
+
+    /// The list of a child looks again when the child's counts have changed, whether or not they are written.
+    fn show_list(&mut self, uid: &Uid) {
+        let Some(job) = self.jobs.all.get_mut(uid) else { return };
+        let Some(list) = job.list_uid().map(Uid::from) else { return };
+        let counts = job.roll.as_ref().map(Roll::counts);
+        if job.seen_counts != counts {
+            job.seen_counts = counts;
+            self.agenda.mark(Target::List(list));
+        }
     }
 
     fn find_unknown_nodes(&mut self, uid: &Uid) {

@@ -1,14 +1,17 @@
 //! One ImagePullJob, and what is derived from it once instead of at every pass.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImagePullJob, SecretReference};
 use prewarm_api::reference_object::ObjectReference;
 
 use super::demand::demand;
-use super::roll::Roll;
+use super::roll::{Counts, Roll};
 use super::standing::Claim;
+use super::status::number;
 use super::{UnknownNodes, is_finished};
 use crate::cluster::{Kind, Target, Ticket};
 use crate::demand::Demand;
@@ -16,6 +19,7 @@ use crate::object::attempts::Attempts;
 use crate::object::store::Entry;
 use crate::object::version::version;
 use crate::object::{NodeName, ObjectKey, SourceKey, Uid};
+use crate::time::stamp;
 
 /// One job.
 #[derive(Clone, Debug)]
@@ -42,6 +46,8 @@ pub struct Job {
     pub attempts: Attempts,
     /// When its status was last written.
     pub written_at: Option<Timestamp>,
+    /// The counts that its list has seen.
+    pub seen_counts: Option<Counts>,
     /// When it was first looked at.
     pub begun_at: Option<Timestamp>,
     /// Whether the list that made it is gone, so that the garbage collector is about to take it.
@@ -65,6 +71,7 @@ impl Job {
             unknown_nodes: None,
             attempts: Attempts::default(),
             written_at: None,
+            seen_counts: None,
             begun_at: None,
             is_abandoned: false,
         }
@@ -105,6 +112,22 @@ impl Job {
     /// Whether there are any.
     pub fn names_secrets(&self) -> bool {
         !self.demand.secrets.is_empty()
+    }
+
+    /// The object with the counts of this moment: a child's status is written less often than its list looks at it.
+    pub fn live_object(&self) -> Cow<'_, ImagePullJob> {
+        let (Some(roll), Some(begun_at)) = (&self.roll, self.begun_at.filter(|_| self.is_active())) else {
+            return Cow::Borrowed(&self.object);
+        };
+        let mut object = self.object.clone();
+        let counts = roll.counts();
+        let status = object.status.get_or_insert_default();
+        status.start_time.get_or_insert(Time(stamp(begun_at)));
+        status.desired = number(counts.desired);
+        status.active = number(counts.active);
+        status.succeeded = number(counts.succeeded);
+        status.failed = number(counts.failed);
+        Cow::Owned(object)
     }
 
     /// For a write to the job itself.

@@ -136,6 +136,6 @@ fn forget_what_no_longer_applies(conditions: &mut Vec<Condition>, observed: &Obs
     });
 }
 
-fn number(count: usize) -> i32 {
+pub(super) fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
