@@ -1,6 +1,7 @@
 //! What decides which faults occur: seeds, times, rules and scripts; and the journal.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -150,6 +151,40 @@ async fn everything_stops_after_the_last_write_that_is_allowed() {
     program.abort();
     // The next process has faults of its own.
     create(&maps(Faults::none().client(&server)), "three").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_can_choose_the_last_write_while_it_happens() {
+    let server = server();
+    let faults = Faults::none();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let numbers = asked.clone();
+    faults.halt_when(move |number| {
+        numbers.lock().unwrap().push(number);
+        number == 2
+    });
+    let api = maps(faults.client(&server));
+    create(&api, "one").await.unwrap();
+    create(&api, "one").await.unwrap_err();
+    let hour = Duration::from_hours(1);
+    tokio::time::timeout(hour, create(&api, "two")).await.unwrap_err();
+    assert!(faults.is_halted());
+    // A refused write is none.
+    assert_eq!(*asked.lock().unwrap(), [1, 2]);
+    assert_eq!(names(&maps(server.client())).await, ["one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_can_choose_a_request_while_it_leaves() {
+    let is_even = |number: u64| number.is_multiple_of(2);
+    let every_second = ScriptedFault::when(is_even, Action::InternalError).of(Filter::verb(Verb::Create));
+    let api = maps(Faults::scripted(vec![every_second]).client(&server()));
+    let mut outcomes = Vec::new();
+    for name in ["one", "two", "three", "four"] {
+        outcomes.push(create(&api, name).await.is_ok());
+        api.list(&ListParams::default()).await.unwrap();
+    }
+    assert_eq!(outcomes, [true, false, true, false]);
 }
 
 #[tokio::test(start_paused = true)]
