@@ -1,5 +1,6 @@
 //! The cluster's controller: started, stopped, killed.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
@@ -25,6 +26,10 @@ pub enum Fall {
     /// It is asked to stop, finishes what it has begun and releases the Lease.
     Stop,
 }
+
+/// Tells a leader when it falls. Boxed, so that the controllers are compiled here, where code is optimized: what is generic is
+/// compiled in the test that calls it, with all that it runs.
+pub type Falls = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A running controller.
 pub struct Controller {
@@ -83,12 +88,7 @@ impl ControlPlane {
 
     /// Starts two controllers that share a Lease. The first one leads, with these faults; when they halt it, it dies or
     /// stops as `falls` says. The second one has the cluster's own faults.
-    pub fn start_two_controllers(
-        &mut self,
-        faults: &Faults,
-        fall: Fall,
-        falls: impl Future<Output = ()> + Send + 'static,
-    ) {
+    pub fn start_two_controllers(&mut self, faults: &Faults, fall: Fall, falls: Falls) {
         let (first, first_writer) = self.parts(faults);
         let (second, second_writer) = self.parts(&self.faults);
         let metrics = second.metrics.clone();
@@ -106,7 +106,7 @@ impl ControlPlane {
         };
         let leader = async move {
             match fall {
-                Fall::Stop => drop(run(first, Some(first_lease), falls).await),
+                Fall::Stop => drop(Box::pin(run(first, Some(first_lease), falls)).await),
                 Fall::Death => tokio::select! {
                     biased;
                     () = falls => {}

@@ -11,5 +11,5 @@ mod player;
 mod wait;
 
 pub use control_plane::ControlPlane;
-pub use controller::{Fall, spawn_until};
+pub use controller::{Fall, Falls, spawn_until};
 pub use player::{Act, Player};

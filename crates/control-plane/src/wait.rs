@@ -1,6 +1,10 @@
 //! Waits for the cluster, in simulated time.
+//!
+//! What asks the API is boxed, so that it is compiled here, where code is optimized: what is generic is compiled in the test
+//! that calls it, with all that it runs.
 
 use std::fmt::Debug;
+use std::pin::Pin;
 use std::time::Duration;
 
 use kube::Api;
@@ -12,6 +16,9 @@ use crate::control_plane::ControlPlane;
 
 /// How often a condition is checked.
 const INTERVAL: Duration = Duration::from_millis(50);
+
+/// A result that comes after a while.
+type Awaited<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 impl ControlPlane {
     /// Waits until a condition holds, for at most this many seconds. Otherwise panics with `what`.
@@ -49,7 +56,7 @@ impl ControlPlane {
         name: &str,
         is_wanted: impl Fn(&ImagePullJob) -> bool,
     ) -> ImagePullJob {
-        self.becomes(&self.jobs(), seconds, name, is_wanted).await
+        self.job_becomes(seconds, name, &is_wanted).await
     }
 
     /// Waits until a job is over.
@@ -67,7 +74,7 @@ impl ControlPlane {
         name: &str,
         is_wanted: impl Fn(&BroadcastJob) -> bool,
     ) -> BroadcastJob {
-        self.becomes(&self.broadcasts(), seconds, name, is_wanted).await
+        self.broadcast_becomes(seconds, name, &is_wanted).await
     }
 
     /// Waits until a condition on a cron job holds.
@@ -77,7 +84,7 @@ impl ControlPlane {
         name: &str,
         is_wanted: impl Fn(&AdvancedCronJob) -> bool,
     ) -> AdvancedCronJob {
-        self.becomes(&self.crons(), seconds, name, is_wanted).await
+        self.cron_becomes(seconds, name, &is_wanted).await
     }
 
     /// Waits until a condition on a NodeImage holds. `None` stands for one that does not exist.
@@ -87,16 +94,7 @@ impl ControlPlane {
         name: &str,
         is_wanted: impl Fn(Option<&NodeImage>) -> bool,
     ) {
-        let deadline = Instant::now() + Duration::from_secs(seconds);
-        loop {
-            let seen = self.server.revision();
-            let image = self.node_images().get_opt(name).await.expect("the API answers");
-            if is_wanted(image.as_ref()) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "after {seconds} s, NodeImage {name} is {image:#?}");
-            self.written_since(seen, deadline).await;
-        }
+        self.node_image_becomes(seconds, name, &is_wanted).await;
     }
 
     /// Lets time pass.
@@ -104,20 +102,68 @@ impl ControlPlane {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// Waits until a condition on an object holds.
+    fn job_becomes<'a>(
+        &'a self,
+        seconds: u64,
+        name: &'a str,
+        is_wanted: &'a dyn Fn(&ImagePullJob) -> bool,
+    ) -> Awaited<'a, ImagePullJob> {
+        Box::pin(async move { self.becomes(&self.jobs(), seconds, name, is_wanted).await })
+    }
+
+    fn broadcast_becomes<'a>(
+        &'a self,
+        seconds: u64,
+        name: &'a str,
+        is_wanted: &'a dyn Fn(&BroadcastJob) -> bool,
+    ) -> Awaited<'a, BroadcastJob> {
+        Box::pin(async move { self.becomes(&self.broadcasts(), seconds, name, is_wanted).await })
+    }
+
+    fn cron_becomes<'a>(
+        &'a self,
+        seconds: u64,
+        name: &'a str,
+        is_wanted: &'a dyn Fn(&AdvancedCronJob) -> bool,
+    ) -> Awaited<'a, AdvancedCronJob> {
+        Box::pin(async move { self.becomes(&self.crons(), seconds, name, is_wanted).await })
+    }
+
+    fn node_image_becomes<'a>(
+        &'a self,
+        seconds: u64,
+        name: &'a str,
+        is_wanted: &'a dyn Fn(Option<&NodeImage>) -> bool,
+    ) -> Awaited<'a, Option<NodeImage>> {
+        Box::pin(async move { self.settles(&self.node_images(), seconds, name, is_wanted).await })
+    }
+
+    /// Waits until an object is there and as wanted.
     async fn becomes<K: Clone + Debug + DeserializeOwned>(
         &self,
         api: &Api<K>,
         seconds: u64,
         name: &str,
-        is_wanted: impl Fn(&K) -> bool,
+        is_wanted: &dyn Fn(&K) -> bool,
     ) -> K {
+        let object = self.settles(api, seconds, name, &|object| object.is_some_and(is_wanted)).await;
+        object.expect("what is not there is not as wanted")
+    }
+
+    /// Waits until an object is as wanted.
+    async fn settles<K: Clone + Debug + DeserializeOwned>(
+        &self,
+        api: &Api<K>,
+        seconds: u64,
+        name: &str,
+        is_wanted: &dyn Fn(Option<&K>) -> bool,
+    ) -> Option<K> {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         loop {
             let seen = self.server.revision();
             let object = api.get_opt(name).await.expect("the API answers");
-            if let Some(object) = object.as_ref().filter(|object| is_wanted(object)) {
-                return object.clone();
+            if is_wanted(object.as_ref()) {
+                return object;
             }
             assert!(Instant::now() < deadline, "after {seconds} s, {name} is {object:#?}");
             self.written_since(seen, deadline).await;

@@ -8,7 +8,9 @@
 
 mod cluster;
 mod node;
+mod paused;
 
 pub use cluster::Cluster;
 pub use node::Node;
+pub use paused::on_paused_time;
 pub use prewarm_control_plane::{Act, Fall, Player};

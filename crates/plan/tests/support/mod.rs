@@ -1,4 +1,4 @@
-//! What tests of the ledger and of its decisions share, inside the crate and outside: objects, and a small world.
+//! What tests of the kernel and of its decisions share, inside the crate and outside: objects, and a small world.
 
 #![allow(dead_code, reason = "every test binary uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -6,3 +6,4 @@
 pub mod build;
 pub mod store;
 pub mod world;
+mod write;

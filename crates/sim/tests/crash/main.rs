@@ -11,8 +11,7 @@ use std::time::Duration;
 use futures::future::LocalBoxFuture;
 use prewarm_embedded::Options;
 use prewarm_embedded::faults::{Action, Cut, FaultPlan, Faults, Filter, Rates, Rule, ScriptedFault, Verb};
-use prewarm_sim::{Cluster, Fall};
-use tokio::runtime::Builder;
+use prewarm_sim::{Cluster, Fall, on_paused_time};
 use tokio::sync::Notify;
 
 mod branch;
@@ -128,13 +127,13 @@ impl Trouble {
         match self.victim {
             Victim::Controller => cluster.start_controller_that_dies(&faults),
             Victim::Leader(Fall::Death) => {
-                cluster.start_two_controllers(&self.faults, Fall::Death, async move {
-                    faults.halted().await;
-                });
+                let falls = async move { faults.halted().await };
+                cluster.start_two_controllers(&self.faults, Fall::Death, Box::pin(falls));
             }
             Victim::Leader(Fall::Stop) => {
                 let stop = self.stop.clone();
-                cluster.start_two_controllers(&faults, Fall::Stop, async move { stop.notified().await });
+                let falls = async move { stop.notified().await };
+                cluster.start_two_controllers(&faults, Fall::Stop, Box::pin(falls));
             }
             Victim::Agent => {
                 let node = cluster.nodes.get_mut("node-1").expect("every scenario has a node");
@@ -180,12 +179,6 @@ async fn known(cluster: &Cluster) {
     for node in cluster.nodes.keys() {
         cluster.node_image_within(600, node, |image| image.is_some()).await;
     }
-}
-
-/// Time stands still while anybody computes. Without sockets there is nothing that branches would share.
-fn on_paused_time<T>(play: impl Future<Output = T>) -> T {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime without sockets needs nothing").block_on(play)
 }
 
 /// Plays every scenario with a fault at each write of the victim, and compares the ends.
