@@ -13,9 +13,11 @@ use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_clock::{Clock, TokioClock};
 use prewarm_embedded::faults::Faults;
 use prewarm_embedded::{Options, Server};
+use prewarm_plan::cluster::journal::Entry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::controller::Controller;
 use crate::player::{Act, Player};
@@ -32,6 +34,8 @@ pub struct ControlPlane {
     /// The faults of the controller's requests, and their journal.
     pub faults: Faults,
     pub config: prewarm_controller::config::Config,
+    /// Where controllers that start from here on write down what they observe and decide.
+    pub journal: Option<mpsc::UnboundedSender<Entry>>,
     pub(crate) controller: Option<Controller>,
 }
 
@@ -62,6 +66,7 @@ impl ControlPlane {
             clock,
             faults: Faults::none(),
             config: prewarm_controller::config::Config::default(),
+            journal: None,
             controller: None,
         }
     }

@@ -136,7 +136,9 @@ impl ControlPlane {
     }
 
     fn parts(&self, faults: &Faults) -> (Parts, Writer) {
-        Parts::new("controller-1", self.config.clone(), faults.client(&self.server), self.clock.clone())
+        let client = faults.client(&self.server);
+        let (parts, writer) = Parts::new("controller-1", self.config.clone(), client, self.clock.clone());
+        (Parts { journal: self.journal.clone(), ..parts }, writer)
     }
 
     /// Asks the controller to stop, as SIGTERM does, and waits until it has.

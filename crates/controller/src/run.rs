@@ -126,6 +126,10 @@ impl Loop {
             ),
         ];
         let kernel = Kernel::new(config.settings.clone());
+        if let Some(journal) = &controller.journal {
+            // Whoever no longer reads it has seen enough.
+            let _ = journal.send(Entry::Began);
+        }
         Self {
             controller,
             kernel,
@@ -184,7 +188,6 @@ impl Loop {
     fn observe(&mut self, input: Input) {
         let now = self.controller.clock.now();
         if let Some(journal) = &self.controller.journal {
-            // Whoever no longer reads it has seen enough.
             let _ = journal.send(Entry::Observed(now, Box::new(input.clone())));
         }
         self.kernel.observe(input, now);

@@ -11,8 +11,10 @@ use std::time::Duration;
 use futures::future::LocalBoxFuture;
 use prewarm_embedded::Options;
 use prewarm_embedded::faults::{Action, Cut, FaultPlan, Faults, Filter, Rates, Rule, ScriptedFault, Verb};
+use prewarm_plan::cluster::Settings;
+use prewarm_plan::cluster::journal::{Entry, replay};
 use prewarm_sim::{Cluster, Fall, on_paused_time};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 mod branch;
 mod broadcasts;
@@ -92,11 +94,13 @@ struct Trouble {
     faults: Faults,
     /// Tells the victim to stop.
     stop: Arc<Notify>,
+    /// Where controllers write down what they observe and decide.
+    journal: Option<mpsc::UnboundedSender<Entry>>,
 }
 
 impl Trouble {
     fn of(victim: Victim, faults: Faults) -> Self {
-        Self { victim, faults, stop: Arc::default() }
+        Self { victim, faults, stop: Arc::default(), journal: None }
     }
 
     /// None in the trunk; in each branch, at the write at which it begins.
@@ -124,6 +128,7 @@ impl Trouble {
 
     async fn start(&self, cluster: &mut Cluster) {
         let faults = self.faults.clone();
+        cluster.journal.clone_from(&self.journal);
         match self.victim {
             Victim::Controller => cluster.start_controller_that_dies(&faults),
             Victim::Leader(Fall::Death) => {
@@ -260,6 +265,7 @@ tests! {
     a_conflict_at_any_write_of_the_controller_changes_nothing
     an_agent_that_dies_after_any_write_changes_nothing
     a_lost_answer_to_any_write_of_an_agent_changes_nothing
+    what_controllers_observed_gives_the_same_commands_again
     watches_that_break_change_nothing
     watches_that_lag_change_nothing
     lists_instead_of_watches_change_nothing
@@ -303,6 +309,42 @@ fn an_agent_that_dies_after_any_write_changes_nothing() -> Vec<String> {
 
 fn a_lost_answer_to_any_write_of_an_agent_changes_nothing() -> Vec<String> {
     at_every_write(Victim::Agent, Disturbance::Failure(Action::AnswerLost))
+}
+
+/// Nothing that decides is hidden from the journal: not a clock, not a random number, not the order of a map.
+fn what_controllers_observed_gives_the_same_commands_again() -> Vec<String> {
+    let scenarios = Victim::Controller.scenarios();
+    let branches = Branches::default();
+    let (_, ends) = branches.play(|| {
+        for (number, scenario) in (1..).zip(&scenarios) {
+            if branches.begin(number) {
+                return on_paused_time(async {
+                    let (sender, mut entries) = mpsc::unbounded_channel();
+                    // A controller that dies halfway is followed by one that begins anew, in the same journal.
+                    let faults = Faults::none();
+                    faults.halt_when(|write| write == 3);
+                    let trouble =
+                        Trouble { journal: Some(sender), ..Trouble::of(Victim::Controller, faults) };
+                    play(scenario, trouble).await;
+                    let mut journal = Vec::new();
+                    while let Ok(entry) = entries.try_recv() {
+                        journal.push(entry);
+                    }
+                    let commands = replay(&Settings::default(), journal);
+                    let commands = commands.unwrap_or_else(|wrong| panic!("{}: {wrong}", scenario.name));
+                    assert!(commands > 0, "{}: nothing was decided", scenario.name);
+                    commands.to_string()
+                });
+            }
+        }
+        String::new()
+    });
+    let counts = ends.into_iter().map(|(number, end)| {
+        let commands = end.unwrap_or_else(|panic| panic!("scenario {number}: {panic}"));
+        commands.parse::<usize>().expect("it is the number of commands")
+    });
+    let commands: usize = counts.sum();
+    vec![format!("counted: {commands} commands of {} scenarios, replayed", scenarios.len())]
 }
 
 fn watches_that_break_change_nothing() -> Vec<String> {

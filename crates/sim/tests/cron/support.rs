@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use prewarm_api::kruise::{AdvancedCronJob, AdvancedCronJobStatus, ImageListPullJob, SkipReason};
+use prewarm_embedded::Options;
 use prewarm_embedded::faults::Verb;
 use prewarm_sim::Cluster;
 use serde_json::{Value, json};
@@ -16,7 +17,12 @@ pub const HOUR: u64 = 3600;
 
 /// A cluster with a controller and so many nodes, which pull their image within so many seconds.
 pub async fn cluster(nodes: usize, seconds: u64) -> Cluster {
-    let mut cluster = Cluster::new();
+    cluster_with(Options::default(), nodes, seconds).await
+}
+
+/// The same with these options of the API.
+pub async fn cluster_with(options: Options, nodes: usize, seconds: u64) -> Cluster {
+    let mut cluster = Cluster::with(options);
     cluster.publish(IMAGE, Duration::from_secs(seconds));
     cluster.add_nodes(nodes).await;
     cluster.start_controller();

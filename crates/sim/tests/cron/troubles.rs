@@ -1,15 +1,18 @@
 //! What cannot run is told, never silence.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams};
 use prewarm_api::kruise::SkipReason;
+use prewarm_embedded::Options;
 use prewarm_embedded::faults::{Action, Filter, ScriptedFault, Verb};
 use serde_json::json;
 
 use crate::support::{
-    HOUR, VERSIONS, cluster, condition, edit, last, past_the_hour, reasons, runs, skipped, told,
-    until_minute, writes_to,
+    HOUR, IMAGE, VERSIONS, cluster, cluster_with, condition, edit, last, past_the_hour, reasons, runs,
+    skipped, told, until_minute, writes_to,
 };
 
 /// kruise T106: what the server takes and no parser can read is a condition and an event.
@@ -115,4 +118,31 @@ async fn a_list_has_its_children_at_once_although_its_watch_is_blocked() {
     cluster.within(limit, "the run", async || !runs(&cluster).await.is_empty()).await;
     let children = async || !cluster.jobs().list(&ListParams::default()).await.unwrap().items.is_empty();
     cluster.within(Duration::from_secs(1), "a child of the run", children).await;
+}
+
+/// A run that goes while its kind is being listed anew leaves no trace on any watch: only its absence from the list tells.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_goes_while_its_kind_is_listed_anew_is_not_waited_for() {
+    let forgetful = Options { history_changes: 1, ..Options::default() };
+    let cluster = cluster_with(forgetful, 1, 10 * HOUR).await;
+    let forbid = json!({"schedule": "0 * * * *", "concurrencyPolicy": "Forbid"});
+    cluster.cron("v1beta1", "base", &forbid).await;
+    let is_blocked = Arc::new(AtomicBool::new(true));
+    for verb in [Verb::Watch, Verb::List] {
+        let is_blocked = is_blocked.clone();
+        let fault = ScriptedFault::when(move |_| is_blocked.load(Ordering::Relaxed), Action::InternalError);
+        cluster.faults.add(fault.of(Filter::verb(verb).of("imagelistpulljobs")));
+    }
+    // By then the watch has ended and cannot be opened again.
+    cluster.pass(600).await;
+    until_minute(&cluster, 0).await;
+    let first = cluster.cron_within(60, "base", |cron| last(cron).is_some()).await;
+    let run = runs(&cluster).await.remove(0).metadata.name.unwrap();
+    cluster.lists().delete(&run, &DeleteParams::default()).await.unwrap();
+    // The server forgets that there ever was a run.
+    for name in ["one", "two"] {
+        cluster.pull_list(name, json!({"images": [IMAGE]})).await;
+    }
+    is_blocked.store(false, Ordering::Relaxed);
+    cluster.cron_within(2 * HOUR, "base", |cron| last(cron) > last(&first)).await;
 }

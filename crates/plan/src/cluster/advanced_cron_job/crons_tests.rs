@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::cluster::advanced_cron_job::child::Child;
 use crate::cluster::advanced_cron_job::runs::{Fate, Runs};
-use crate::cluster::command::{Command, Outcome, Ticket, Verb, Write};
+use crate::cluster::command::{Command, Outcome, Read, Ticket, Verb, Write};
 use crate::cluster::size::JobStates;
 use crate::cluster::{Input, Kernel, Kind, Object, Settings, Target};
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Uid};
 use crate::support::world::kernel;
 
 fn at(second: i64) -> Timestamp {
@@ -258,6 +258,21 @@ fn a_run_that_is_gone_before_its_making_is_answered_does_not_come_back() {
     let outcome = Outcome::Written(object.into());
     kernel.observe(Input::Settled { ticket, outcome, jitter: 0.5 }, at(3600));
     assert_eq!(kernel.crons.runs_of("hourly").len(), 0);
+}
+
+#[test]
+fn a_run_that_a_list_lacks_is_read_and_not_waited_for_when_it_is_gone() {
+    let mut kernel = self::kernel();
+    see(&mut kernel, cron("hourly", &json!({"spec": {"concurrencyPolicy": "Forbid"}})));
+    settle(&mut kernel, 3600);
+    // It was made and deleted while no watch ran.
+    listed(&mut kernel, Kind::ImageListPullJob, None);
+    let key = ObjectKey { namespace: "default".to_owned(), name: "hourly-1794877200".to_owned() };
+    let (kind, uid) = (Kind::ImageListPullJob, Uid::from("hourly-1794877200"));
+    let read = Command::Read(Read::Object { kind, key: key.clone(), uid: uid.clone() });
+    assert!(kernel.cycle(at(3700)).contains(&read));
+    kernel.observe(Input::Gone { kind, key, uid: Some(uid) }, at(3700));
+    assert!(settle(&mut kernel, 7200).contains(&"create hourly-1794880800".to_owned()));
 }
 
 /// A pass costs what has changed.

@@ -87,15 +87,12 @@ impl Kernel {
             node: pod.node.clone(),
         };
         self.broadcasts.homes.insert(pod.uid.clone(), home);
-        match self.broadcasts.jobs.get_mut(&pod.owner) {
-            Some(job) => {
-                self.agenda.mark(Target::Broadcast(pod.owner.clone()));
-                job.roll.put(pod);
-            }
-            None => {
-                let orphans = self.broadcasts.orphans.entry(pod.owner.clone()).or_default();
-                orphans.insert(pod.name.clone(), pod);
-            }
+        if let Some(job) = self.broadcasts.jobs.get_mut(&pod.owner) {
+            self.agenda.mark(Target::Broadcast(pod.owner.clone()));
+            job.roll.put(pod);
+        } else {
+            let orphans = self.broadcasts.orphans.entry(pod.owner.clone()).or_default();
+            orphans.insert(pod.name.clone(), pod);
         }
     }
 

@@ -88,9 +88,9 @@ impl Kernel {
         };
         let node_image = reference::node_image(name, Some(node));
         for Verdict { key, message, owners, .. } in verdicts.into_iter().filter(holds) {
-            let note = format!("{}:{} on node {name}: {message}", key.name, key.tag);
+            let sentence = format!("{}:{} on node {name}: {message}", key.name, key.tag);
             for about in owners.into_iter().chain([node_image.clone()]) {
-                self.events.push(Notice::warning(PULL_IMAGE_FAILED, note.clone()).about(about));
+                self.events.push(Notice::warning(PULL_IMAGE_FAILED, sentence.clone()).about(about));
             }
         }
     }

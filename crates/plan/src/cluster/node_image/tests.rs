@@ -52,6 +52,7 @@ impl Scene {
         self.job_with(job, &[])
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests make a job where they name it")]
     fn job_with(mut self, job: ImagePullJob, secrets: &[SecretReference]) -> Self {
         let mut demand = demand(&job);
         demand.owner = owner(job.metadata.name.as_deref().unwrap());

@@ -43,7 +43,7 @@ fn a_nodes_way_is_measured_part_by_part() {
 fn a_failure_is_measured_with_its_class_and_without_bytes() {
     let mut world = World::of(&["n1"]);
     world.create(broad("a")).settle();
-    world.kernel.take_measures().grants;
+    drop(world.kernel.take_measures());
     world.report_as("n1", "nginx:1", PullPhase::Failed, |status| {
         status.failure_class = Some(FailureClass::NoSpace);
         status.bytes_total = Some(500);
@@ -75,7 +75,7 @@ fn a_node_that_does_not_answer_is_silent_after_half_a_minute_and_until_it_answer
     let one_silent = Nodes { served: 1, silent: 1, ..Nodes::default() };
     assert_eq!((size.nodes, size.recount_at), (one_silent, None));
     // The verdict after ten minutes ends the grant, and not the silence.
-    world.kernel.take_measures().grants;
+    drop(world.kernel.take_measures());
     world.pass(seconds(600));
     assert_eq!(world.kernel.take_measures().grants, [Measured::Ended(End::Silent, 0)]);
     assert_eq!(world.kernel.size(world.now).nodes, one_silent);
