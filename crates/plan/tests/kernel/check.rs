@@ -1,4 +1,4 @@
-//! What holds at every write, counted on the world itself and not on what the ledger believes.
+//! What holds at every write, counted on the world itself and not on what the kernel believes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

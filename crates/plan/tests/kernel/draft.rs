@@ -44,7 +44,7 @@ pub enum Step {
     },
     /// A watch says the next thing.
     Hear(usize),
-    /// The ledger decides.
+    /// The kernel decides.
     Turn,
     /// A command that was decided arrives or does not.
     Arrive {

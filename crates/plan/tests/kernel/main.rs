@@ -1,4 +1,4 @@
-//! Properties of the ledger in a small world, in which everything happens in any order: jobs and nodes come and go,
+//! Properties of the kernel in a small world, in which everything happens in any order: jobs and nodes come and go,
 //! agents answer when they like, watches lag, answers are lost, and the controller starts anew.
 //!
 //! `PROPTEST_CASES` asks for more cases than the few that every test run tries.
@@ -28,7 +28,7 @@ proptest! {
     #![proptest_config(config(64))]
 
     /// What `check` demands of every write holds at every step; when trouble ends, everything comes to rest; at rest
-    /// neither another turn nor a fresh ledger has anything to do.
+    /// neither another cycle nor a fresh kernel has anything to do.
     #[test]
     fn whatever_happens_limits_hold_and_everything_comes_to_rest(steps in vec(steps(), 0..150)) {
         let mut chaos = Chaos::new(4);

@@ -19,7 +19,7 @@ async fn every_node_runs_the_pod_once() {
     assert_eq!(reasons(&cluster, "sweep").await, ["JobComplete"]);
 }
 
-/// kruise T114; that they are made in batches is shown on the ledger.
+/// kruise T114; that they are made in batches is shown on the kernel.
 #[tokio::test(start_paused = true)]
 async fn ten_nodes_get_ten_pods_with_one_request_each() {
     let (cluster, _player) = cluster(10).await;

@@ -26,7 +26,7 @@ async fn heartbeats_of_nodes_wake_no_job() {
     assert_eq!((passes(), cluster.faults.writes()), (before, written));
 }
 
-/// The ledger alone is held to a thousand nodes and twenty jobs.
+/// The kernel alone is held to a thousand nodes and twenty jobs.
 #[tokio::test(start_paused = true)]
 async fn jobs_settle_and_then_nobody_writes() {
     let (cluster, player) = cluster(40).await;

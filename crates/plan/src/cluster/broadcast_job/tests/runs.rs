@@ -26,7 +26,7 @@ fn a_percentage_is_of_the_desired_nodes_and_rounded_up() {
     assert_eq!(decided(&job(&json!({"parallelism": "0%"})), &nodes, &[]).create, 0);
 }
 
-/// kruise T114: how many may be made; the ledger makes them in batches.
+/// kruise T114: how many may be made; the kernel makes them in batches.
 #[test]
 fn ten_nodes_and_room_for_twenty_get_ten_pods() {
     let names = names(10);
