@@ -45,6 +45,12 @@ pub fn metadata() -> anyhow::Result<Value> {
     serde_json::from_slice(&output.stdout).context("reading what cargo says of the workspace")
 }
 
+/// Where cargo builds.
+pub fn target_directory() -> anyhow::Result<PathBuf> {
+    let metadata = metadata()?;
+    Ok(metadata["target_directory"].as_str().context("cargo names no target directory")?.into())
+}
+
 /// What a build gave: the messages of cargo about it, one JSON object a line, and what the compiler complains of.
 pub struct Built {
     pub messages: Vec<Value>,

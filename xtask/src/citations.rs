@@ -22,21 +22,32 @@ const USUAL_PAGE: &str = "kruise";
 /// Fails if a number is cited that its page does not have.
 pub fn check(root: &Path) -> anyhow::Result<()> {
     let pages = Pages::read(&root.join(PAGES))?;
-    let (mut count, mut dangling) = (0, Vec::new());
-    for path in files(root)? {
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let place = path.strip_prefix(root).unwrap_or(&path);
-        let citations = reader::read(&text, &source(place), &pages);
-        // A page's own numbers would count for as many.
-        count += if place.starts_with(PAGES) { 0 } else { citations.len() };
-        dangling.extend(citations.iter().filter_map(|citation| complaint(place, citation, &pages)));
-    }
+    let (count, dangling) = find(root, &pages)?;
     if !dangling.is_empty() {
         bail!("{}\nwrite the rule down there, or correct its number", dangling.join("\n"));
     }
     ensure!(count > 0, "nothing is cited at all: citations are not found");
     println!("{count} citations of {} rules and sections exist", pages.len());
     Ok(())
+}
+
+/// A line for every citation without a target.
+pub fn dangling(root: &Path) -> anyhow::Result<Vec<String>> {
+    Ok(find(root, &Pages::read(&root.join(PAGES))?)?.1)
+}
+
+/// How much is cited, and a line for every citation without a target.
+fn find(root: &Path, pages: &Pages) -> anyhow::Result<(usize, Vec<String>)> {
+    let (mut count, mut dangling) = (0, Vec::new());
+    for path in files(root)? {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let place = path.strip_prefix(root).unwrap_or(&path);
+        let citations = reader::read(&text, &source(place), pages);
+        // A page's own numbers would count for as many.
+        count += if place.starts_with(PAGES) { 0 } else { citations.len() };
+        dangling.extend(citations.iter().filter_map(|citation| complaint(place, citation, pages)));
+    }
+    Ok((count, dangling))
 }
 
 /// What is wrong with a citation, if anything.

@@ -1,7 +1,9 @@
-//! What the documents claim about the tree: which crate depends on which, how long files and functions are, where modules are, and
-//! which words are used. `cargo xtask check` reports every claim that is not true.
+//! What the documents claim about the tree: which crate depends on which, how long files and functions are, where modules are, which
+//! words are used, and which functions the path of a job has. `cargo xtask check` reports every claim that is not true.
 
 mod arrows;
+pub mod figures;
+mod path;
 mod sizes;
 mod words;
 
@@ -19,15 +21,13 @@ struct Source {
 
 /// Fails with a line for every claim that is not true.
 pub fn check(root: &Path) -> anyhow::Result<()> {
-    let mut sources = Vec::new();
-    for folder in ["crates", "xtask"] {
-        gather(root, Path::new(folder), &mut sources)?;
-    }
+    let mut sources = sources(root)?;
     let mut wrong: Vec<String> = sources.iter().flat_map(sizes::judge).collect();
     wrong.extend(sources.iter().filter_map(|source| misplaced(&source.path)));
     let page = fs::read_to_string(root.join(arrows::PAGE)).context("reading the architecture")?;
     wrong.extend(arrows::judge(&page, &arrows::gather(root)?));
     wrong.extend(words::judge_glossary(&page));
+    wrong.extend(path::judge(&page, &sources));
     sources.extend(pages(root)?);
     wrong.extend(sources.iter().flat_map(words::judge));
     for folder in words::clean_folders(&sources) {
@@ -37,6 +37,15 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
+}
+
+/// Everything that is written by hand in Rust.
+fn sources(root: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for folder in ["crates", "xtask"] {
+        gather(root, Path::new(folder), &mut sources)?;
+    }
+    Ok(sources)
 }
 
 fn gather(root: &Path, folder: &Path, sources: &mut Vec<Source>) -> anyhow::Result<()> {

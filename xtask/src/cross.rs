@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
+use prewarm_bed::commands::find;
 
 use crate::image::Platform;
 
@@ -28,6 +29,13 @@ pub fn prepare(command: &mut Command, platform: &Platform) -> anyhow::Result<()>
     command.env("RUSTC", compiler);
     let variable = format!("CARGO_TARGET_{}_LINKER", platform.target.replace('-', "_").to_uppercase());
     if env::var_os(&variable).is_none() {
+        ensure!(
+            find(platform.linker).is_some(),
+            "nothing links for {}: {} is missing; install {}, or name another linker in {variable}",
+            platform.target,
+            platform.linker,
+            platform.packages,
+        );
         command.env(variable, platform.linker);
     }
     Ok(())

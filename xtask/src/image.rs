@@ -5,11 +5,16 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::{cargo, cross, shipped};
+use crate::{cargo, cross, shipped, twice};
+
+/// Behind the name of a commit from which the tree differs.
+pub const CHANGED: &str = "-changed";
 
 /// What a person asks for. The rest is for the program that makes the image.
 pub struct Options {
     platforms: Vec<&'static Platform>,
+    /// Whether the image is built once more elsewhere, and has to be the same.
+    is_twice: bool,
     others: Vec<String>,
 }
 
@@ -57,7 +62,7 @@ pub const PLATFORMS: [Platform; 2] = [
 
 impl Options {
     pub fn read(words: &[&str]) -> anyhow::Result<Self> {
-        let mut options = Self { platforms: Vec::new(), others: Vec::new() };
+        let mut options = Self { platforms: Vec::new(), is_twice: false, others: Vec::new() };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
@@ -67,8 +72,10 @@ impl Options {
                     options.others.extend([(*word).to_owned(), (*value).to_owned()]);
                 }
                 "--plain-http" => options.others.push((*word).to_owned()),
+                "--twice" => options.is_twice = true,
                 other => bail!(
-                    "{other} is unknown; there are --push HOST/REPO:TAG, --output DIR|FILE.tar, --platform NAME, --plain-http"
+                    "{other} is unknown; there are --push HOST/REPO:TAG, --output DIR|FILE.tar, --platform NAME, --plain-http, \
+                     --twice"
                 ),
             }
         }
@@ -97,7 +104,12 @@ impl Platform {
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let checked = maker().arg("check-image").args(&options.others).status();
     ensure!(checked.context("starting the maker of images")?.success(), "nothing is built");
-    pack(maker(), "image", &build(&options.platforms)?, &options.others)
+    if options.is_twice {
+        twice::check_tree()?;
+    }
+    let programs = build(&options.platforms)?;
+    pack(maker(), "image", &programs, &options.others)?;
+    if options.is_twice { twice::run(&options.platforms, &programs) } else { Ok(()) }
 }
 
 /// The program that makes images and releases, built if it has to be.
@@ -109,6 +121,10 @@ pub fn maker() -> Command {
 
 /// The program for each platform.
 pub fn build(platforms: &[&'static Platform]) -> anyhow::Result<Vec<Program>> {
+    // What the second one lacks is said before the first is built, which takes minutes.
+    for platform in platforms {
+        cross::prepare(&mut cargo::cargo(), platform)?;
+    }
     let program = |platform: &&'static Platform| {
         println!("building for {}", platform.name);
         let path = shipped::build_for_clusters(platform, cargo::cargo())?;
@@ -137,7 +153,7 @@ pub fn pack(mut maker: Command, verb: &str, programs: &[Program], others: &[Stri
 }
 
 /// The last commit and its time. A tree that differs from it says so: nobody could build the same again.
-fn commit() -> anyhow::Result<(String, String)> {
+pub fn commit() -> anyhow::Result<(String, String)> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").current_dir(crate::root()).args(arguments).output();
         let output = output.context("starting git")?;
@@ -147,7 +163,7 @@ fn commit() -> anyhow::Result<(String, String)> {
     let revision = git(&["rev-parse", "HEAD"])?;
     let time = git(&["log", "-1", "--format=%ct"])?;
     let is_changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
-    Ok((if is_changed { format!("{revision}-changed") } else { revision }, time))
+    Ok((if is_changed { revision + CHANGED } else { revision }, time))
 }
 
 #[cfg(test)]
@@ -160,6 +176,7 @@ mod tests {
         let options = Options::read(&["--platform", "linux/amd64", "--output", "out"]).unwrap();
         assert_eq!(options.platforms, [&PLATFORMS[0]]);
         assert_eq!(options.others, ["--output", "out"]);
+        assert!(!options.is_twice && Options::read(&["--twice"]).unwrap().is_twice);
         let error = |words: &[&str]| Options::read(words).err().unwrap().to_string();
         assert!(error(&["--platform", "windows"]).contains("neither linux/amd64 nor linux/arm64"));
         assert!(error(&["--output"]).contains("needs a value"));

@@ -12,6 +12,7 @@ mod shipped;
 mod supply;
 mod test;
 mod tools;
+mod twice;
 
 use std::env;
 use std::path::Path;
@@ -31,6 +32,7 @@ usage: cargo xtask <task>
   gen                  writes the generated files: definitions, the chart's roles, deploy/install.yaml
   check                fails if a generated file is out of date, if the tree is not as the documents claim, or if a rule
                        is cited that docs/spec does not have
+  check --figures      prints the shape of the code in numbers, and fails if one misses its bar without a stated reason
   supply               judges the dependencies by deny.toml: licences, bans, sources, yanked crates, advisories
   bench <name>         measures the program as it is shipped, prints one JSON line per figure and fails if a bar is
                        missed; without a name it lists what there is
@@ -39,6 +41,7 @@ usage: cargo xtask <task>
         --push NAME    to a registry, as HOST/REPO:TAG; --plain-http without TLS; a login from REGISTRY_USER and
                        REGISTRY_PASSWORD, or from what `docker login` left
         --platform P   only for linux/amd64 or only for linux/arm64
+        --twice        builds the commit once more in another directory, and fails unless both images are the same
   release              all that a release consists of, with checksums, into target/prewarm-release
         --output DIR   into another directory
         --platform P   as above
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         },
         ["gen"] => generate("write"),
         ["check"] => check(),
+        ["check", "--figures"] => claims::figures::show(root()),
         ["supply"] => supply::check(),
         ["bench"] => bench::run("", &[]),
         ["bench", name, flags @ ..] => bench::run(name, flags),

@@ -28,23 +28,26 @@ pub fn build() -> anyhow::Result<PathBuf> {
 /// machine. `command` is a call of cargo.
 pub fn build_for_clusters(platform: &Platform, mut command: Command) -> anyhow::Result<PathBuf> {
     command.args(["build", "--profile", "dist", "--package", "prewarm", "--no-default-features"]);
-    command.args(["--target", platform.target]).env("RUSTFLAGS", flags(platform)?);
+    command.args(["--target", platform.target]).env("CARGO_ENCODED_RUSTFLAGS", flags(platform)?);
     cross::prepare(&mut command, platform)?;
     let built = cargo::build(&mut command)?;
     ensure!(built.complaints.is_empty(), "{}", built.complaints.concat());
     built.messages.iter().find_map(program).context("cargo names no program")
 }
 
+/// Flags for the compiler, as cargo reads them: a path may have spaces in it.
 fn flags(platform: &Platform) -> anyhow::Result<String> {
-    let crates = cargo::home()?;
+    let (crates, target) = (cargo::home()?, cargo::target_directory()?);
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec![
         "-Ctarget-feature=+crt-static".to_owned(),
         remap(crate::root(), "/src"),
         remap(&crates, "/cargo"),
+        // Last, because the last one that fits counts: generated code is here, wherever that is.
+        remap(&target, "/src/target"),
     ];
     flags.extend(platform.link_flags.iter().map(|flag| format!("-Clink-arg=-Wl,{flag}")));
-    Ok(flags.join(" "))
+    Ok(flags.join("\u{1f}"))
 }
 
 /// Reads one message of cargo for the program.

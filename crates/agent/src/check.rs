@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 use prewarm_api::reference::ImageRef;
 use prewarm_credentials::CredentialSource;
 use prewarm_plan::agent::Moment;
@@ -16,6 +16,8 @@ use prewarm_plan::agent::worklist::Worklist;
 use prewarm_plan::object::ImageKey;
 use prewarm_runtime::{CallError, Image, Runtime};
 use tokio::sync::Notify;
+use tokio::time::timeout;
+use tracing::warn;
 
 use crate::secrets;
 
@@ -23,6 +25,12 @@ use crate::secrets;
 pub const INTERVAL: Duration = Duration::from_mins(1);
 /// The pause before the runtime's events are asked for again after they broke off.
 const RESUBSCRIBE: Duration = Duration::from_secs(10);
+
+/// How long the credentials of one task may take. Each of their sources has a shorter limit of its own; this one keeps a source
+/// without one from ending all looks.
+const CREDENTIALS_LIMIT: Duration = Duration::from_mins(1);
+/// So many tasks' credentials are read at once, so that one slow source holds up few others.
+const CREDENTIALS_AT_ONCE: usize = 4;
 
 /// What is to be looked at.
 pub struct Questions {
@@ -51,12 +59,22 @@ pub async fn look(
     credentials: Arc<dyn CredentialSource>,
 ) -> Result<Findings, CallError> {
     let listing = list_images(questions.began, questions.images, &runtime).await?;
-    let mut fingerprints = Vec::new();
-    for task in questions.refused {
-        let request = secrets::request(&task);
-        fingerprints.push((task.key, credentials.credentials(&request).await.fingerprint));
-    }
-    Ok(Findings { listing, credentials: fingerprints })
+    let fingerprints = stream::iter(questions.refused)
+        .map(|task| read_credentials(task, credentials.clone()))
+        .buffered(CREDENTIALS_AT_ONCE)
+        .filter_map(std::future::ready);
+    Ok(Findings { listing, credentials: fingerprints.collect().await })
+}
+
+/// The fingerprint of a task's credentials; nothing if their source does not answer, so that the next look asks again.
+async fn read_credentials(task: Task, credentials: Arc<dyn CredentialSource>) -> Option<(ImageKey, u64)> {
+    let request = secrets::request(&task);
+    let Ok(found) = timeout(CREDENTIALS_LIMIT, credentials.credentials(&request)).await else {
+        let limit = CREDENTIALS_LIMIT.as_secs();
+        warn!(image = %task.reference, "the credentials could not be read within {limit} s; trying again");
+        return None;
+    };
+    Some((task.key, found.fingerprint))
 }
 
 async fn list_images(

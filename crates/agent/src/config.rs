@@ -13,6 +13,8 @@ use crate::disk::Room;
 pub struct Config {
     /// The node that it works for.
     pub node: String,
+    /// Its own name, as its reports have it.
+    pub name: String,
     /// How to find the container runtime.
     pub runtime: RuntimeChoice,
     /// How many pulls run at once.

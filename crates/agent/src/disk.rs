@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{StatVfs, statvfs};
 use rustix::io::Errno;
 
-pub use prewarm_plan::agent::disk::Room;
+pub use prewarm_plan::agent::disk::{Inodes, Room};
 
 /// The filesystem that holds a directory, also if the agent may not look into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +24,15 @@ impl Filesystem {
 
     /// Asks how much room there is. The way up is walked each time, since a directory can appear later.
     pub fn read(&self) -> io::Result<Room> {
+        self.look().map(|(room, _)| room)
+    }
+
+    /// The same, and how many files there can be, on filesystems that have a limit.
+    pub fn look(&self) -> io::Result<(Room, Option<Inodes>)> {
         let mut refusal = Errno::NOENT;
         for path in self.path.ancestors().filter(|path| !path.as_os_str().is_empty()) {
             match statvfs(path) {
-                Ok(stat) => return Ok(room(&stat)),
+                Ok(stat) => return Ok((room(&stat), inodes(&stat))),
                 Err(error) if [Errno::ACCESS, Errno::NOENT, Errno::NOTDIR].contains(&error) => {
                     refusal = error;
                 }
@@ -41,6 +46,12 @@ impl Filesystem {
 fn room(stat: &StatVfs) -> Room {
     let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
     Room { free: bytes(stat.f_bavail), capacity: bytes(stat.f_blocks) }
+}
+
+/// Filesystems that make inodes as they need them say that there are none at all.
+fn inodes(stat: &StatVfs) -> Option<Inodes> {
+    let StatVfs { f_favail: free, f_files: total, .. } = *stat;
+    (total > 0).then_some(Inodes { free, total })
 }
 
 #[cfg(test)]
@@ -61,6 +72,16 @@ mod tests {
         let output = std::process::Command::new("df").args(["-B1", "--output=size", "/"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(text.lines().nth(1).unwrap().trim(), capacity("/").to_string());
+    }
+
+    #[test]
+    fn a_filesystem_has_as_many_inodes_as_df_says() {
+        let output = std::process::Command::new("df").args(["--output=itotal", "/dev/shm"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (_, inodes) = Filesystem::nearest(Path::new("/dev/shm")).look().unwrap();
+        let inodes = inodes.expect("a filesystem in memory has a limit");
+        assert_eq!(text.lines().nth(1).unwrap().trim(), inodes.total.to_string());
+        assert!(inodes.free <= inodes.total, "{inodes:?}");
     }
 
     #[test]

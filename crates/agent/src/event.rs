@@ -8,6 +8,7 @@ use kube::{Client, Resource as _};
 use prewarm_api::kruise::NodeImage;
 use prewarm_api::names;
 use prewarm_clock::Clock;
+use prewarm_plan::agent::state::{OwnerResult, Refusal};
 use prewarm_plan::agent::worklist::{Ended, Ending};
 use prewarm_process::event::{self, Bounds, Event, Reason, Recorder, Source, Tally, Writer};
 
@@ -15,6 +16,7 @@ use crate::metrics::Metrics;
 
 const SUCCEEDED: Reason = Reason::normal(names::event::PULL_IMAGE_SUCCEED);
 const FAILED: Reason = Reason::warning(names::event::PULL_IMAGE_FAILED);
+const UNKEPT: Reason = Reason::warning(names::event::FIELDS_NOT_KEPT);
 
 /// Takes the events of one node. Clones share the queue.
 #[derive(Clone)]
@@ -49,9 +51,10 @@ impl Events {
     pub fn record(&self, ending: &Ending) {
         let image = &ending.task.reference;
         let (class, message) = match &ending.result {
-            Ended::Pulled { .. } => {
+            Ended::Pulled { results, .. } => {
                 let note = format!("{image} pulled in {:.1} s", ending.took.as_secs_f64());
-                return self.send(self.node_image(), SUCCEEDED, note);
+                self.send(self.node_image(), SUCCEEDED, note);
+                return ending.task.owners.iter().for_each(|owner| self.refuse(owner, results.as_deref()));
             }
             Ended::Present => {
                 return self.send(self.node_image(), SUCCEEDED, format!("{image} was on the node already"));
@@ -64,6 +67,24 @@ impl Events {
             self.send(owner.clone().into(), reason, format!("on node {}: {message}", self.node));
         }
         self.send(self.node_image(), reason, message);
+    }
+
+    /// Records that the server does not keep all that is reported.
+    pub fn record_unkept(&self, note: String) {
+        self.send(self.node_image(), UNKEPT, note);
+    }
+
+    /// Tells an owner why the result does not count for it, if it does not.
+    fn refuse(
+        &self,
+        owner: &prewarm_api::reference_object::ObjectReference,
+        results: Option<&[OwnerResult]>,
+    ) {
+        let own = results.unwrap_or_default().iter().find(|result| owner.uid.as_ref() == Some(&result.uid));
+        if let Some(Refusal { class, message }) = own.and_then(|own| own.refusal.as_ref()) {
+            let note = format!("on node {}: {message}", self.node);
+            self.send(owner.clone().into(), FAILED.of_class(class.name()), note);
+        }
     }
 
     fn send(&self, about: ObjectReference, reason: Reason, note: String) {

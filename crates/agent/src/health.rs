@@ -14,6 +14,8 @@ pub struct Health {
     has_synced: Arc<AtomicBool>,
     /// What keeps it from its runtime; nothing if that answers.
     runtime_trouble: Arc<Mutex<Option<String>>>,
+    /// What a reader should know although it works.
+    remark: Arc<Mutex<Option<String>>>,
     /// Whether its loop still runs.
     pub pulse: Pulse,
 }
@@ -23,6 +25,7 @@ impl Default for Health {
         Self {
             has_synced: Arc::default(),
             runtime_trouble: Arc::new(Mutex::new(Some(NO_ANSWER.to_owned()))),
+            remark: Arc::default(),
             pulse: Pulse::default(),
         }
     }
@@ -49,6 +52,11 @@ impl Health {
         self.set_trouble(Some(format!("{NO_ANSWER}: {reason}")));
     }
 
+    /// What a reader should know although it works; nothing if all is well.
+    pub fn set_remark(&self, remark: Option<String>) {
+        *self.remark.lock().unwrap_or_else(PoisonError::into_inner) = remark;
+    }
+
     fn set_trouble(&self, trouble: Option<String>) {
         *self.runtime_trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
@@ -62,7 +70,10 @@ impl Health {
 
     /// The checks of readiness.
     pub fn checks(&self) -> Checks {
-        let checks = Checks::default();
+        let remark = self.remark.clone();
+        let remark =
+            move || remark.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
+        let checks = Checks::default().with_remark(remark);
         let (synced, trouble) = (self.has_synced.clone(), self.runtime_trouble.clone());
         checks.register("nodeimage", move || {
             let trouble = "the NodeImage could not be read yet";

@@ -2,26 +2,29 @@
 
 use std::collections::BTreeMap;
 
+use prewarm_plan::agent::runtime::Absence;
 use prewarm_plan::agent::worklist::{Found, LookAhead};
 use prewarm_plan::object::ImageKey;
 use prewarm_runtime::{CallError, Image, Runtime};
 use tracing::debug;
 
+use crate::pull::absence;
+
 pub struct Findings {
     pub number: u64,
     /// What is known of each image that the runtime was asked for.
     pub found: BTreeMap<ImageKey, Found>,
-    /// Whether the runtime went away in the middle.
-    pub is_runtime_away: bool,
+    /// How the runtime went away in the middle, if it did.
+    pub absence: Option<Absence>,
 }
 
 /// Asks the runtime for each image until it goes away.
 pub async fn look(ahead: LookAhead, runtime: Runtime) -> Findings {
-    let mut findings = Findings { number: ahead.number, found: BTreeMap::new(), is_runtime_away: false };
+    let mut findings = Findings { number: ahead.number, found: BTreeMap::new(), absence: None };
     for (key, reference) in ahead.images {
         let answer = runtime.image(&reference).await;
-        if answer.as_ref().is_err_and(CallError::is_runtime_away) {
-            findings.is_runtime_away = true;
+        findings.absence = answer.as_ref().err().and_then(absence);
+        if findings.absence.is_some() {
             break;
         }
         let found = judge(&key, answer);

@@ -8,12 +8,11 @@ use std::time::Duration;
 use prewarm_api::kruise::FailureClass;
 use prewarm_plan::agent::wait::Waits;
 use prewarm_plan::agent::worklist::{Ended, Ending};
-use prometheus_client::encoding::text::encode;
+use prewarm_process::metrics::{No, One, Own, Two, set, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 /// What comes before the name of every metric.
@@ -27,13 +26,9 @@ pub struct Metrics {
     inner: Arc<Inner>,
 }
 
-/// No label, one, or two.
-type No = [(&'static str, &'static str); 0];
-type One = [(&'static str, &'static str); 1];
-type Two = [(&'static str, &'static str); 2];
-
 struct Inner {
     registry: Registry,
+    own: Own,
     pulls: Family<Two, Counter>,
     bytes: Counter,
     durations: Family<One, Histogram, fn() -> Histogram>,
@@ -45,9 +40,7 @@ struct Inner {
     /// Absent until it is known: a zero would look like a full disk.
     free: Family<No, Gauge>,
     capacity: Family<No, Gauge>,
-    writes: Family<Two, Counter>,
     reconnects: Family<One, Counter>,
-    dropped_events: Counter,
 }
 
 /// How a task ended, as labels have it.
@@ -79,6 +72,7 @@ impl Metrics {
     pub fn new() -> Self {
         let inner = Inner {
             registry: Registry::with_prefix(PREFIX),
+            own: Own::default(),
             pulls: Family::default(),
             bytes: Counter::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
@@ -89,9 +83,7 @@ impl Metrics {
             runtime: Gauge::default(),
             free: Family::default(),
             capacity: Family::default(),
-            writes: Family::default(),
             reconnects: Family::default(),
-            dropped_events: Counter::default(),
         };
         let metrics = Self { inner: Arc::new(inner.registered()) };
         metrics.begin_at_zero();
@@ -105,7 +97,7 @@ impl Metrics {
         }
         for kind in ["status", "event"] {
             for is_written in [true, false] {
-                drop(self.inner.writes.get_or_create(&write_labels(kind, is_written)));
+                self.inner.own.begin_at_zero(kind, result(is_written));
             }
         }
         for target in [Target::Api, Target::Runtime] {
@@ -120,7 +112,7 @@ impl Metrics {
     /// A task ended, well or badly.
     pub fn ended(&self, ending: &Ending) {
         let (result, bytes) = match &ending.result {
-            Ended::Pulled { bytes } => (Result::Pulled, bytes.unwrap_or(0)),
+            Ended::Pulled { bytes, .. } => (Result::Pulled, bytes.unwrap_or(0)),
             Ended::Present => (Result::Present, 0),
             Ended::Failed { class, .. } => (Result::Failed(*class), 0),
         };
@@ -141,8 +133,7 @@ impl Metrics {
     pub fn queue(&self, waits: Waits, pulling: usize) {
         let waiting = waits.by_reason().map(|(reason, count)| ("waiting", reason, count));
         for (state, reason, count) in waiting.into_iter().chain([("pulling", "", pulling)]) {
-            let count = i64::try_from(count).unwrap_or(i64::MAX);
-            self.inner.queue.get_or_create(&[("state", state), ("reason", reason)]).set(count);
+            set(&self.inner.queue.get_or_create(&[("state", state), ("reason", reason)]), count);
         }
     }
 
@@ -176,17 +167,17 @@ impl Metrics {
 
     /// A status was written, or could not be.
     pub fn wrote_status(&self, is_written: bool) {
-        self.inner.writes.get_or_create(&write_labels("status", is_written)).inc();
+        self.inner.own.wrote("status", result(is_written));
     }
 
     /// An event was written, or could not be.
     pub fn wrote_event(&self, is_written: bool) {
-        self.inner.writes.get_or_create(&write_labels("event", is_written)).inc();
+        self.inner.own.wrote("event", result(is_written));
     }
 
     /// An event was not recorded, because too much happened or the API server was away.
     pub fn dropped_event(&self) {
-        self.inner.dropped_events.inc();
+        self.inner.own.dropped_events.inc();
     }
 
     /// A connection was lost and is sought again.
@@ -196,12 +187,7 @@ impl Metrics {
 
     /// Everything as text (`application/openmetrics-text`).
     pub fn encode(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        if encode(&mut text, &self.inner.registry).is_err() {
-            text.clear();
-        }
-        text
+        text(&self.inner.registry)
     }
 }
 
@@ -225,19 +211,8 @@ impl Inner {
         registry.register_with_unit("image_filesystem_free", help, Unit::Bytes, self.free.clone());
         let help = "Size of the filesystem of the images";
         registry.register_with_unit("image_filesystem_capacity", help, Unit::Bytes, self.capacity.clone());
-        registry.register(
-            "api_writes",
-            "Writes to the Kubernetes API, by kind and result",
-            self.writes.clone(),
-        );
         registry.register("reconnects", "Connections that were lost, by what to", self.reconnects.clone());
-        let help = "Things that were not told as an event";
-        registry.register("events_dropped", help, self.dropped_events.clone());
-        registry.register(
-            "build",
-            "The version of this agent",
-            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-        );
+        self.own.register(registry, "agent");
         self
     }
 }
@@ -264,8 +239,8 @@ impl Target {
     }
 }
 
-fn write_labels(kind: &'static str, is_written: bool) -> Two {
-    [("kind", kind), ("result", if is_written { "written" } else { "failed" })]
+const fn result(is_written: bool) -> &'static str {
+    if is_written { "written" } else { "failed" }
 }
 
 #[cfg(test)]

@@ -1,19 +1,33 @@
 //! Sends the node's status: the whole of it, one write at a time, as often as is worth it, and the latest in the end.
+//!
+//! What the server does not keep of it is not sent again and again (`object::echo`), and neither is what somebody else
+//! undoes (`object::attempts`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
+use prewarm_api::kruise::NodeImageStatus;
 use prewarm_plan::agent::kruise::Status;
 use prewarm_plan::agent::when::{Change, Coalescer};
 use prewarm_plan::backoff;
+use prewarm_plan::cluster::unkept;
+use prewarm_plan::object::attempts::Attempts;
+use prewarm_plan::object::echo::{Answer, Echo};
+use prewarm_plan::time::after;
 use prewarm_process::log::chain;
 use serde_json::json;
 use tracing::{debug, warn};
 
 /// How long one write may take before the latest state is tried instead.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest pause after a write that nobody answered: when the server can be reached again, the status is current soon
+/// (reliability L5). No server suffers from what does not reach it.
+const LONGEST_PAUSE_UNANSWERED: Duration = Duration::from_secs(5);
 
 /// What is known of the stored status.
 #[derive(Default)]
@@ -27,9 +41,15 @@ pub struct Reporter {
     /// The resource version of the newest state that is known.
     version: u64,
     coalescer: Coalescer,
+    /// What comes back of what is written.
+    echo: Echo<NodeImageStatus>,
+    /// How often the same was written. Trouble is counted apart, because its pauses are those of attempts to pull.
+    attempts: Attempts,
     is_writing: bool,
     failures: u32,
     not_before: Duration,
+    /// Fields that the server does not keep.
+    unkept: BTreeSet<String>,
 }
 
 /// One write to carry out.
@@ -44,12 +64,21 @@ impl Reporter {
         let version = version_of(object);
         let uid = object.uid();
         if uid != self.uid {
-            *self = Self { uid, is_writing: self.is_writing, ..Self::default() };
+            let unkept = std::mem::take(&mut self.unkept);
+            *self = Self { uid, is_writing: self.is_writing, unkept, ..Self::default() };
         } else if version < self.version {
             return;
         }
         self.version = version;
         self.stored = self.status_of(object);
+    }
+
+    /// The status that an object shows, if another program wrote it than the one of this name. What is older than our last
+    /// write says nothing.
+    pub fn foreign(&self, object: &DynamicObject, name: &str) -> Option<Arc<Status>> {
+        let is_late = object.uid() == self.uid && version_of(object) < self.version;
+        let is_foreign = |status: &Arc<Status>| !status.is_own() && status.reporter() != Some(name);
+        self.status_of(object).filter(is_foreign).filter(|_| !is_late)
     }
 
     /// There is no object to report to.
@@ -71,33 +100,49 @@ impl Reporter {
             return Due::Never;
         }
         let change = self.change(status);
-        match self.coalescer.due(change, status.report().tasks.len(), now).map(|at| at.max(self.not_before)) {
+        match self.due_at(change, status, now).map(|at| at.max(self.not_before)) {
             None => Due::Never,
             Some(at) if at > now => Due::At(at),
             Some(_) => {
                 self.is_writing = true;
                 self.coalescer.sent(change, now);
                 self.sent = Some(status.clone());
+                self.echo.begin(status.wire().clone());
+                self.attempts.begin(status.fingerprint());
                 Due::Now(Report { uid, status: status.clone() })
             }
         }
     }
 
+    fn due_at(&mut self, change: Change, status: &Status, now: Duration) -> Option<Duration> {
+        if change == Change::Nothing {
+            return self.echo.again_at().map(elapsed);
+        }
+        let repeats_at = self.attempts.repeats_at(status.fingerprint(), moment(now)).map(elapsed);
+        let at = self.coalescer.due(change, status.report().tasks.len(), now)?;
+        Some(repeats_at.map_or(at, |repeats_at| at.max(repeats_at)))
+    }
+
     /// Takes note of how a write to the object with this UID ended. The watch may know another object by now, and
-    /// about that one the answer says nothing.
+    /// about that one the answer says nothing. Returns what to tell about fields that are not kept, when that is new.
     pub fn written(
         &mut self,
         uid: &str,
         result: Result<Box<DynamicObject>, Trouble>,
         now: Duration,
         jitter: f64,
-    ) {
+    ) -> Option<String> {
         self.is_writing = false;
         let is_known = self.uid.as_deref() == Some(uid);
         match result {
             Ok(object) if is_known => {
                 self.failures = 0;
+                self.attempts.succeed(moment(now));
+                let shown =
+                    object.data.get("status").and_then(|status| serde_json::from_value(status.clone()).ok());
+                let answer = self.echo.settle(shown, moment(now), jitter);
                 self.observe(&object);
+                return answer.and_then(|answer| self.note_answer(&answer));
             }
             Ok(_) | Err(Trouble::OtherObject) if !is_known => {}
             // If the object is gone, the watch will say so. If it does not, the answer was wrong: while definitions are
@@ -105,8 +150,28 @@ impl Reporter {
             Ok(_) | Err(Trouble::OtherObject | Trouble::Failed) => {
                 self.failures = self.failures.saturating_add(1);
                 self.not_before = now + backoff::pause(self.failures, jitter);
+                self.echo.fail();
+            }
+            Err(Trouble::Unanswered) => {
+                self.failures = self.failures.saturating_add(1);
+                let pause = backoff::double(backoff::FIRST_PAUSE, LONGEST_PAUSE_UNANSWERED, self.failures);
+                self.not_before = now + backoff::shorten(pause, jitter);
             }
         }
+        None
+    }
+
+    fn note_answer(&mut self, answer: &Answer) -> Option<String> {
+        let lost = answer.lost();
+        self.unkept.retain(|name| lost.contains(name) || !answer.has(name));
+        let new: Vec<String> = lost.into_iter().filter(|name| self.unkept.insert(name.clone())).collect();
+        (!new.is_empty()).then(|| unkept::sentence(&new.join(", ")))
+    }
+
+    /// What the server does not keep, in words; nothing if it keeps everything.
+    pub fn unkept(&self) -> Option<String> {
+        let names: Vec<&str> = self.unkept.iter().map(String::as_str).collect();
+        (!names.is_empty()).then(|| unkept::sentence(&names.join(", ")))
     }
 
     /// Whether the server holds this status.
@@ -124,7 +189,7 @@ impl Reporter {
 
     /// The stored status; one that makes no sense is replaced like one that is absent.
     fn status_of(&self, object: &DynamicObject) -> Option<Arc<Status>> {
-        Status::read(object.data.get("status")?, self.stored.iter().chain(&self.sent))
+        Status::read(object.data.get("status")?, &self.echo, self.stored.iter().chain(&self.sent))
     }
 }
 
@@ -143,6 +208,8 @@ pub enum Due {
 pub enum Trouble {
     /// The NodeImage is gone, or another one has its name.
     OtherObject,
+    /// Nobody answered, or not in time.
+    Unanswered,
     /// Anything else: worth trying again.
     Failed,
 }
@@ -169,17 +236,26 @@ pub async fn write(api: Api<DynamicObject>, node: String, report: Report) -> Res
         }
         Ok(Err(error)) => {
             warn!(node, error = %chain(&error), "the status could not be written; trying again");
-            Err(Trouble::Failed)
+            Err(if matches!(error, kube::Error::Api(_)) { Trouble::Failed } else { Trouble::Unanswered })
         }
         Err(_) => {
             warn!(node, "the API server did not answer to the status in time; trying again");
-            Err(Trouble::Failed)
+            Err(Trouble::Unanswered)
         }
     }
 }
 
 fn has_no_causes(status: &kube::core::Status) -> bool {
     status.details.as_ref().is_none_or(|details| details.causes.is_empty())
+}
+
+/// The time since the agent began as a moment: what is shared with the controller counts in those.
+fn moment(elapsed: Duration) -> Timestamp {
+    after(Timestamp::UNIX_EPOCH, elapsed)
+}
+
+fn elapsed(moment: Timestamp) -> Duration {
+    Duration::try_from(moment.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default()
 }
 
 /// Resource versions of one object grow; one that is no number is taken as it comes.
@@ -201,6 +277,23 @@ mod tests {
             "metadata": { "name": "node-1", "uid": "first", "resourceVersion": "1" },
         });
         serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn an_unreachable_server_is_tried_again_within_seconds_however_long_it_was_away() {
+        let mut reporter = Reporter::default();
+        reporter.observe(&object());
+        let status = Arc::new(Status::of(report::Report::new(vec![], None, None)));
+        let mut now = Duration::from_secs(1);
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            assert!(matches!(reporter.due(&status, now), Due::Now(_)));
+            reporter.written("first", Err(Trouble::Unanswered), now, 0.0);
+            let Due::At(at) = reporter.due(&status, now) else { panic!("the report is given up") };
+            pauses.push(at.saturating_sub(now).as_secs());
+            now = at;
+        }
+        assert_eq!(pauses, [1, 2, 4, 5, 5, 5]);
     }
 
     #[test]

@@ -13,9 +13,12 @@ use prewarm_credentials::CredentialSource;
 use prewarm_plan::agent::Moment;
 use prewarm_plan::agent::assignment::Assignment;
 use prewarm_plan::agent::conditions::{Conditions, Gate, Surroundings};
+use prewarm_plan::agent::runtime::Patience;
 use prewarm_plan::agent::worklist::Outcome;
+use prewarm_process::client::limited;
 use prewarm_process::event::Writer;
 use prewarm_process::wake::sleep_until;
+use prewarm_process::watch::Crowd;
 use prewarm_runtime::{CallError, Runtime};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
@@ -78,6 +81,8 @@ impl Agent {
 enum Message {
     Seen(Seen),
     Found(Runtime, Option<RoomGuard>),
+    /// The disk of the runtime was found later than the runtime.
+    Guarded(RoomGuard),
     Updated(u64, Update),
     Ended(u64, Outcome),
     Looked(look::Findings),
@@ -91,10 +96,11 @@ enum Message {
 
 /// Runs until `stop` ends: then no task begins, running pulls may end for a while, and the last state is reported.
 pub async fn run(agent: Agent, stop: impl Future<Output = ()>) {
+    let agent = Agent { client: limited(agent.client, Crowd::Thousands), ..agent };
     let seen = follow(agent.client.clone(), &agent.config.node, agent.metrics.clone());
     let (sender, messages) = mpsc::channel(MAX_MESSAGES);
     let mut state = Loop::new(agent, sender);
-    state.find_runtime();
+    state.find_runtime(Duration::ZERO);
     state.run(Box::pin(seen), messages, stop).await;
 }
 
@@ -109,6 +115,10 @@ struct Loop {
     /// Looks ahead for the present worklist.
     look_ahead: Option<Worker>,
     watcher: Option<Worker>,
+    /// Looks for the disk of the present runtime.
+    disk_search: Option<Worker>,
+    /// How long a runtime that went away is left alone.
+    patience: Patience,
     /// The runtime removed an image.
     removed: Arc<Notify>,
     sender: mpsc::Sender<Message>,
@@ -117,6 +127,8 @@ struct Loop {
     /// When to look at what is finished; never before there is a runtime.
     check_at: Option<Duration>,
     is_checking: bool,
+    /// Another agent that was seen to report for this node.
+    rival: Option<String>,
 }
 
 /// A task that ends with whoever holds this.
@@ -140,11 +152,14 @@ impl Loop {
             workers: BTreeMap::new(),
             look_ahead: None,
             watcher: None,
+            disk_search: None,
+            patience: Patience::default(),
             removed: Arc::default(),
             sender,
             stop_at: None,
             check_at: None,
             is_checking: false,
+            rival: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The agent's view of its NodeImage: the one object, untyped, so that a part that cannot be read hides nothing else.
 
-use std::time::Duration;
+use std::ops::RangeInclusive;
 
 use futures::{Stream, StreamExt as _, stream};
 use kube::api::{ApiResource, DynamicObject};
@@ -8,13 +8,14 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use prewarm_api::kruise::NodeImage;
 use prewarm_process::log::chain;
-use prewarm_process::watch::patiently;
+use prewarm_process::watch::{Crowd, patiently};
 use tracing::warn;
 
 use crate::metrics::Metrics;
 
-/// How long a silent server keeps a watch; then it is opened anew. Below what load balancers commonly allow.
-const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
+/// How long a server keeps a watch; then it is opened anew. Below what load balancers commonly allow. Each agent has a time of
+/// its own, so that thousands that found the server again together do not lose it together.
+const WATCH_TIMEOUT: RangeInclusive<u32> = 240..=290;
 
 /// What is known of the NodeImage after a change.
 pub enum Seen {
@@ -33,10 +34,10 @@ pub fn api(client: Client) -> Api<DynamicObject> {
 
 /// Follows the NodeImage of one node through outages, for ever.
 pub fn follow(client: Client, node: &str, metrics: Metrics) -> impl Stream<Item = Seen> + use<> {
-    let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
+    let seconds = rand::random_range(WATCH_TIMEOUT);
     let config = watcher::Config::default().fields(&format!("metadata.name={node}")).timeout(seconds);
     let mut has_listed_one = false;
-    patiently(Box::pin(watcher(api(client), config)))
+    patiently(Box::pin(watcher(api(client), config)), Crowd::Thousands)
         .map(move |event| {
             let seen = match event {
                 Ok(Event::Init) => {

@@ -26,10 +26,12 @@ pub use image_list_pull_job::{
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec, ImagePullJobStatus};
 pub use node_image::{
     FirstSyncStatus, ImageFilesystem, ImageSpec, ImageStatus, ImageTagPullPolicy, ImageTagSpec,
-    ImageTagStatus, NodeImage, NodeImageSpec, NodeImageStatus, PullPhase, SecretReference, SyncResult,
+    ImageTagStatus, NodeImage, NodeImageSpec, NodeImageStatus, OwnerResult, PullPhase, SecretReference,
+    SyncResult,
 };
 pub use pull_template::{
-    CompletionPolicy, CompletionType, ImagePullPolicy, NodeSelector, PullPolicy, SandboxConfig,
+    CompletionPolicy, CompletionType, ImagePullPolicy, MAX_BACKOFF_LIMIT, MAX_TIMEOUT_SECONDS, NodeSelector,
+    PullPolicy, SandboxConfig,
 };
 
 /// The API group of these kinds.

@@ -106,6 +106,12 @@ pub mod event {
     pub const PULL_IMAGE_SUCCEED: &str = "PullImageSucceed";
     /// A pull failed, or its node does not answer.
     pub const PULL_IMAGE_FAILED: &str = "PullImageFailed";
+    /// This version cannot read the object.
+    pub const UNREADABLE: &str = "Unreadable";
+    /// Writes have failed for a while.
+    pub const WRITE_FAILED: &str = "WriteFailed";
+    /// What was written to a status did not come back whole.
+    pub const FIELDS_NOT_KEPT: &str = "FieldsNotKept";
     /// An ImageListPullJob created children.
     pub const CREATED_CHILDREN: &str = "Successful create ImagePullJob";
     /// The API server refuses a child of an ImageListPullJob.
@@ -114,6 +120,10 @@ pub mod event {
     pub const UNKNOWN_NODES: &str = "UnknownNodes";
     /// A job names Secrets that do not exist.
     pub const SECRET_MISSING: &str = "SecretMissing";
+    /// The NodeImages of some nodes have no room for a job.
+    pub const NO_ROOM: &str = "NoRoom";
+    /// A job names Secrets that hold no registry credentials.
+    pub const SECRET_UNUSABLE: &str = "SecretUnusable";
     /// An ImageListPullJob deleted children.
     pub const DELETED_CHILDREN: &str = "Successful delete ImagePullJob";
     /// A BroadcastJob was paused by its failure policy.

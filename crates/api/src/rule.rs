@@ -9,6 +9,7 @@ mod cron;
 mod ofen;
 mod pull;
 mod schedule;
+pub mod size;
 
 use serde_json::{Value, json};
 

@@ -20,7 +20,7 @@ use definitions::{
     a_trip_through_the_old_version_loses_nothing,
     kubectl_applies_the_definitions_without_a_word_and_a_second_time_changes_nothing,
     kubectl_explains_every_kind_in_every_version, the_oldest_served_kubernetes_takes_the_definitions,
-    the_server_prints_the_columns_that_people_know,
+    the_server_prints_the_usual_columns,
 };
 use prewarm_testkit::real_tests;
 use stored::objects_stored_under_looser_rules_keep_taking_other_writes;
@@ -31,7 +31,7 @@ real_tests! {
     kubectl_applies_the_definitions_without_a_word_and_a_second_time_changes_nothing,
     the_oldest_served_kubernetes_takes_the_definitions,
     kubectl_explains_every_kind_in_every_version,
-    the_server_prints_the_columns_that_people_know,
+    the_server_prints_the_usual_columns,
     a_trip_through_the_old_version_loses_nothing,
     objects_stored_under_looser_rules_keep_taking_other_writes,
 }

@@ -8,7 +8,10 @@ mod policy;
 #[path = "real_permissions/roles.rs"]
 mod roles;
 
-use policy::{a_token_that_names_no_node_writes_no_status, an_agent_writes_the_status_of_its_own_node_only};
+use policy::{
+    a_token_that_names_no_node_writes_no_status, an_agent_writes_events_as_its_own_node_only,
+    an_agent_writes_the_status_of_its_own_node_only, an_agent_writes_to_no_namesake_of_its_node,
+};
 use prewarm_testkit::real_tests;
 use roles::{
     the_agent_may_do_what_the_table_says_and_nothing_else,
@@ -26,4 +29,6 @@ real_tests! {
     the_deployment_is_taken_where_only_restricted_pods_are,
     an_agent_writes_the_status_of_its_own_node_only,
     a_token_that_names_no_node_writes_no_status,
+    an_agent_writes_to_no_namesake_of_its_node,
+    an_agent_writes_events_as_its_own_node_only,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_controller::lease::{Lease, Place, Term, identity};
-use prewarm_controller::{Controller as Parts, Metrics, lead, run};
+use prewarm_controller::{Controller as Parts, Health, Metrics, lead, run};
 use prewarm_embedded::faults::Faults;
 use prewarm_process::event::Writer;
 use serde_json::json;
@@ -37,6 +37,7 @@ pub struct Controller {
     task: JoinHandle<()>,
     writer: JoinHandle<()>,
     pub metrics: Metrics,
+    pub health: Health,
 }
 
 /// Runs a future until it is stopped, and drops it then: a story that is over must not go on beside the next one.
@@ -56,10 +57,11 @@ impl ControlPlane {
     /// Starts the controller without a Lease.
     pub fn start_controller(&mut self) {
         let (parts, writer) = self.parts(&self.faults);
-        let metrics = parts.metrics.clone();
+        let (metrics, health) = (parts.metrics.clone(), parts.health.clone());
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(lead(parts, Term::endless(), async move { drop(stopped.await) }));
-        self.controller = Some(Controller { stop, task, writer: tokio::spawn(writer.run()), metrics });
+        self.controller =
+            Some(Controller { stop, task, writer: tokio::spawn(writer.run()), metrics, health });
     }
 
     /// Starts a controller with these faults. When they halt it, it dies, and another one starts with the cluster's own
@@ -67,7 +69,7 @@ impl ControlPlane {
     pub fn start_controller_that_dies(&mut self, faults: &Faults) {
         let (first, first_writer) = self.parts(faults);
         let (second, second_writer) = self.parts(&self.faults);
-        let metrics = second.metrics.clone();
+        let (metrics, health) = (second.metrics.clone(), second.health.clone());
         let (stop, stopped) = oneshot::channel();
         let faults = faults.clone();
         let life = async move {
@@ -83,6 +85,7 @@ impl ControlPlane {
             stop,
             writer: tokio::spawn(async {}),
             metrics,
+            health,
         });
     }
 
@@ -91,7 +94,7 @@ impl ControlPlane {
     pub fn start_two_controllers(&mut self, faults: &Faults, fall: Fall, falls: Falls) {
         let (first, first_writer) = self.parts(faults);
         let (second, second_writer) = self.parts(&self.faults);
-        let metrics = second.metrics.clone();
+        let (metrics, health) = (second.metrics.clone(), second.health.clone());
         // Nobody holds the Lease, so that the first one to ask gets it at once, as in an installed cluster.
         let place = json!({"name": LEASE, "namespace": DEFAULT_CONFIG_NAMESPACE});
         let object = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": place});
@@ -126,6 +129,7 @@ impl ControlPlane {
             stop,
             writer: tokio::spawn(async {}),
             metrics,
+            health,
         });
     }
 
@@ -159,6 +163,14 @@ impl ControlPlane {
             drop(controller.task.await);
             drop(controller.writer.await);
         }
+    }
+
+    /// What the controller's probe of readiness says: which checks fail, or its remark.
+    pub fn readiness(&self) -> Result<String, Vec<(&'static str, String)>> {
+        let checks =
+            self.controller.as_ref().map(|controller| controller.health.checks()).unwrap_or_default();
+        let failing = checks.failing();
+        if failing.is_empty() { Ok(checks.remark().unwrap_or_default()) } else { Err(failing) }
     }
 
     /// The controller's metrics, as text.

@@ -18,6 +18,7 @@ use crate::run::Controller;
 use prewarm_clock::Clock;
 
 pub mod answer;
+mod api;
 mod judge;
 mod read;
 mod secret;
@@ -119,9 +120,9 @@ impl Writer {
                 let outcome = self.write(write).await;
                 Some(Input::Settled { ticket, outcome, jitter: rand::random() })
             }
-            Command::Read(Read::Source(source)) => {
-                let state = self.read_source(&source).await;
-                Some(Input::SourceRead { source, state, jitter: rand::random() })
+            Command::Read(Read::Source(excerpt)) => {
+                let state = self.read_source(&excerpt).await;
+                Some(Input::SourceRead { source: excerpt.source, state, jitter: rand::random() })
             }
             Command::Read(Read::Object { kind, key, uid }) => self.read_object(kind, key, uid).await,
             Command::Record(_) => None,

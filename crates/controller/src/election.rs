@@ -1,6 +1,9 @@
 //! A controller's whole life: it waits for the Lease, leads while it holds it, and gives it back.
 
 use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
 
 use crate::lease::{Lease, Loss, Term};
 use crate::run::{Controller, lead};
@@ -19,20 +22,36 @@ pub async fn run(
         lead(controller, Term::endless(), stop).await;
         return Ok(());
     };
+    let lease = Arc::new(lease);
     let mut stop = pin!(stop);
     tokio::select! {
         () = &mut stop => {}
         () = lease.acquire() => {
             controller.health.leads();
+            let mut renewal = renew(lease.clone());
             tokio::select! {
                 // A process that was frozen hears first that it leads no more.
                 biased;
-                // It is held on to while a stopping controller ends what is under way.
-                loss = lease.hold() => return Err(loss),
+                loss = lost(&mut renewal) => return Err(loss),
                 () = lead(controller, lease.term(), &mut stop) => {}
             }
+            // Up to here it was renewed, while a stopping controller ended what was under way.
+            renewal.shutdown().await;
         }
     }
     lease.release().await;
     Ok(())
+}
+
+/// Renews the Lease in a task of its own, which ends with whoever holds this: a loop with much to do does not come round for a
+/// while, and must not lose the Lease for that.
+fn renew(lease: Arc<Lease>) -> JoinSet<Loss> {
+    let mut renewal = JoinSet::new();
+    renewal.spawn(async move { lease.hold().await });
+    renewal
+}
+
+async fn lost(renewal: &mut JoinSet<Loss>) -> Loss {
+    // A renewal that has broken down renews no more.
+    renewal.join_next().await.and_then(Result::ok).unwrap_or(Loss::Expired)
 }

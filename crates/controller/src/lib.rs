@@ -18,4 +18,3 @@ pub use election::run;
 pub use health::Health;
 pub use metrics::Metrics;
 pub use run::{Controller, lead};
-pub use watch::{SlimNode, SlimPod};

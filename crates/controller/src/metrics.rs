@@ -8,15 +8,14 @@ use std::time::Duration;
 use prewarm_plan::cluster::size::Size;
 use prewarm_plan::cluster::{Kind, Passes};
 use prewarm_process::event::Tally;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::gauge::Gauge;
+use prewarm_process::metrics::text;
 
 mod families;
 mod measured;
 mod size;
 mod written;
 
-use families::{Families, Two};
+use families::Families;
 pub use written::{WriteResult, Written};
 
 /// All counters of one controller. Clones count together.
@@ -42,7 +41,7 @@ impl Metrics {
     fn begin_at_zero(&self) {
         for what in Written::ALL {
             for result in WriteResult::ALL {
-                drop(self.families.writes.get_or_create(&labels(what, result)));
+                self.families.own.begin_at_zero(what.as_str(), result.as_str());
             }
         }
         for kind in Kind::ALL {
@@ -78,7 +77,7 @@ impl Metrics {
 
     /// Something was written, or not.
     pub fn wrote(&self, what: Written, result: WriteResult) {
-        self.families.writes.get_or_create(&labels(what, result)).inc();
+        self.families.own.wrote(what.as_str(), result.as_str());
     }
 
     /// Whether it leads.
@@ -93,12 +92,7 @@ impl Metrics {
 
     /// Everything as text (`application/openmetrics-text`).
     pub fn encode(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        if encode(&mut text, &self.families.registry).is_err() {
-            text.clear();
-        }
-        text
+        text(&self.families.registry)
     }
 }
 
@@ -109,16 +103,8 @@ impl Tally for Metrics {
     }
 
     fn dropped(&self) {
-        self.families.dropped_events.inc();
+        self.families.own.dropped_events.inc();
     }
-}
-
-fn labels(what: Written, result: WriteResult) -> Two {
-    [("kind", what.as_str()), ("result", result.as_str())]
-}
-
-fn set(gauge: &Gauge, count: usize) {
-    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
 }
 
 #[cfg(test)]

@@ -4,34 +4,42 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
-use prewarm_clock::Clock;
+use prewarm_clock::{Clock, TokioClock};
 use prewarm_plan::cluster::journal::Entry;
+use prewarm_plan::cluster::unkept::Unkept;
 use prewarm_plan::cluster::{Input, Kernel, Kind, Passes};
+use prewarm_process::client::limited;
 use prewarm_process::event::{Bounds, Recorder, Source, Writer, recorder};
+use prewarm_process::slim::{SlimNode, SlimPod};
+use prewarm_process::watch::Crowd;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::apply::Applier;
 use crate::config::Config;
 use crate::health::Health;
 use crate::lease::Term;
 use crate::metrics::Metrics;
-use crate::watch::{BroadcastPod, Local, SlimJob, SlimNode, SlimPod, Watch, follow, follow_labelled};
+use crate::watch::{BroadcastPod, Local, SlimJob, Watch, follow, follow_labelled};
 
 /// At most this many inputs of watches wait for the loop; watches wait when there are more.
 const MAX_INPUTS: usize = 4096;
-/// At most this many inputs of watches belong to one cycle.
+/// At most this many inputs of watches, and as many answers, belong to one cycle.
 const MAX_INPUTS_PER_CYCLE: usize = 4096;
+/// After so many inputs the other tasks of the process have a turn.
+const INPUTS_PER_TURN: usize = 128;
 /// How often everything in the kernel is counted: with ten thousand nodes of fifty images it takes forty milliseconds.
 const SIZE_INTERVAL: Duration = Duration::from_secs(10);
 /// The loop looks at the clock at least this often: the time of day may be set while it sleeps.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
+/// Smaller corrections of the time of day make no difference to any schedule.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_millis(250);
 /// How long a stopping controller waits for what it has begun.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -64,6 +72,16 @@ impl Controller {
     }
 }
 
+impl Controller {
+    /// Writes an entry into the journal, if there is one.
+    fn note(&self, entry: impl FnOnce() -> Entry) {
+        if let Some(journal) = &self.journal {
+            // Whoever no longer reads it has seen enough.
+            let _ = journal.send(entry());
+        }
+    }
+}
+
 /// How a controller reports events.
 fn source(name: &str) -> Source {
     Source {
@@ -81,13 +99,22 @@ fn source(name: &str) -> Source {
 pub async fn lead(controller: Controller, term: Term, stop: impl Future<Output = ()>) {
     let (sender, watched) = mpsc::channel(MAX_INPUTS);
     let (settled_sender, settled) = mpsc::unbounded_channel();
-    let mut life = Loop::new(controller, term, sender, settled_sender);
+    let time_of_day = controller.clock.clone();
+    let steady = Arc::new(TokioClock::starting_at(time_of_day.now()));
+    let client = limited(controller.client, Crowd::Few);
+    let controller = Controller { client, clock: steady, ..controller };
+    let mut life = Loop::new(controller, time_of_day, term, sender, settled_sender);
     life.run(watched, settled, stop).await;
     life.leave().await;
 }
 
 struct Loop {
+    /// Its clock is the time of day at the beginning and never jumps; everything but schedules is counted on it.
     controller: Controller,
+    /// The time of day, which may be set.
+    time_of_day: Arc<dyn Clock>,
+    /// How far that is ahead, as the kernel knows it.
+    ahead: SignedDuration,
     kernel: Kernel,
     applier: Applier,
     sender: mpsc::Sender<Input>,
@@ -97,11 +124,14 @@ struct Loop {
     passes: Passes,
     /// When to count what the kernel holds, after it has changed.
     size_at: Option<Instant>,
+    /// What the API server does not keep, as far as it was told.
+    unkept: Unkept,
 }
 
 impl Loop {
     fn new(
         controller: Controller,
+        time_of_day: Arc<dyn Clock>,
         term: Term,
         sender: mpsc::Sender<Input>,
         settled: mpsc::UnboundedSender<Input>,
@@ -126,12 +156,11 @@ impl Loop {
             ),
         ];
         let kernel = Kernel::new(config.settings.clone());
-        if let Some(journal) = &controller.journal {
-            // Whoever no longer reads it has seen enough.
-            let _ = journal.send(Entry::Began);
-        }
+        controller.note(|| Entry::Began);
         Self {
             controller,
+            time_of_day,
+            ahead: SignedDuration::ZERO,
             kernel,
             applier,
             sender,
@@ -140,6 +169,7 @@ impl Loop {
             jobs: Local::default(),
             passes: Passes::default(),
             size_at: None,
+            unkept: Unkept::default(),
         }
     }
 
@@ -162,12 +192,15 @@ impl Loop {
             }
             pulse.beat();
             // What has arrived meanwhile belongs to the same cycle.
-            while let Ok(input) = settled.try_recv() {
+            for number in 1..=MAX_INPUTS_PER_CYCLE {
+                let Ok(input) = settled.try_recv() else { break };
                 self.observe(input);
+                take_turns(number).await;
             }
-            for _ in 0..MAX_INPUTS_PER_CYCLE {
+            for number in 1..=MAX_INPUTS_PER_CYCLE {
                 let Ok(input) = watched.try_recv() else { break };
                 self.observe(input);
+                take_turns(number).await;
             }
             self.decide();
         }
@@ -187,8 +220,11 @@ impl Loop {
 
     fn observe(&mut self, input: Input) {
         let now = self.controller.clock.now();
-        if let Some(journal) = &self.controller.journal {
-            let _ = journal.send(Entry::Observed(now, Box::new(input.clone())));
+        self.controller.note(|| Entry::Observed(now, Box::new(input.clone())));
+        match &input {
+            Input::Undefined(kind) => self.controller.health.lacks(*kind),
+            Input::Listed { kind, .. } => self.controller.health.has(*kind),
+            _ => {}
         }
         self.kernel.observe(input, now);
         if self.kernel.is_synced() {
@@ -196,17 +232,40 @@ impl Loop {
         }
     }
 
+    /// Says once, and to the probes as long as it is so, that the API server does not keep what is written.
+    fn tell_unkept(&mut self) {
+        if self.unkept != *self.kernel.unkept() {
+            self.unkept = self.kernel.unkept().clone();
+            let words = self.unkept.in_words();
+            if let Some(words) = &words {
+                warn!("{words}");
+            } else {
+                info!("the API server keeps all that is written");
+            }
+            self.controller.health.set_remark(words);
+        }
+    }
+
+    /// Tells the kernel when the time of day was set.
+    fn look_at_clock(&mut self) {
+        let ahead = self.time_of_day.now().duration_since(self.controller.clock.now());
+        if (ahead - self.ahead).abs() >= CLOCK_TOLERANCE {
+            self.ahead = ahead;
+            self.observe(Input::Clock { ahead });
+        }
+    }
+
     fn decide(&mut self) {
+        self.look_at_clock();
         self.count(Instant::now());
         let (begin, now) = (Instant::now(), self.controller.clock.now());
         let before = self.kernel.passes();
         let commands = self.kernel.cycle(now);
-        if let Some(journal) = &self.controller.journal {
-            let _ = journal.send(Entry::Cycled(now, commands.clone()));
-        }
+        self.controller.note(|| Entry::Cycled(now, commands.clone()));
         if self.kernel.is_synced() {
             self.controller.metrics.passed(before, self.kernel.passes(), Some(begin.elapsed()));
         }
+        self.tell_unkept();
         let measures = self.kernel.take_measures();
         self.controller.metrics.measured(measures.grants);
         self.controller.metrics.ran(&measures.runs);
@@ -225,6 +284,7 @@ impl Loop {
         if self.size_at.is_some_and(|at| at <= now) {
             let size = self.kernel.size(self.controller.clock.now());
             self.controller.metrics.holds(&size);
+            self.controller.metrics.cannot_read(&self.kernel.unreadable());
             self.size_at = size.recount_at.map(|at| self.instant(at).max(now + SIZE_INTERVAL));
         }
         if self.kernel.is_synced() && self.kernel.backlog() > 0 {
@@ -258,5 +318,12 @@ impl Loop {
         if tokio::time::timeout(LAST_WRITES, self.applier.finish()).await.is_err() {
             info!("some writes are still under way; whoever leads next looks at what became of them");
         }
+    }
+}
+
+/// Lets the other tasks of the process have their turn after every few inputs.
+async fn take_turns(number: usize) {
+    if number.is_multiple_of(INPUTS_PER_TURN) {
+        tokio::task::yield_now().await;
     }
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource, ResourceExt as _};
-use prewarm_plan::cluster::Input;
+use prewarm_plan::cluster::{Input, Kind};
 use prewarm_plan::object::ObjectKey;
 use prewarm_process::log::chain;
-use prewarm_process::watch::{Obstacle, patiently};
+use prewarm_process::watch::{Crowd, Obstacle, patiently};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -22,14 +22,12 @@ use crate::metrics::Metrics;
 mod broadcast_pod;
 mod lenient;
 mod local;
-mod slim;
 mod slim_job;
 mod watched;
 
 pub use broadcast_pod::BroadcastPod;
 pub use lenient::Lenient;
 pub use local::Local;
-pub use slim::{SlimNode, SlimPod};
 pub use slim_job::SlimJob;
 pub use watched::Watched;
 
@@ -74,7 +72,7 @@ where
     let task = tokio::spawn(async move {
         let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
         let config = watcher::Config::default().timeout(seconds).page_size(PAGE).labels(labels);
-        let mut events = std::pin::pin!(patiently(Box::pin(watcher(api, config))));
+        let mut events = std::pin::pin!(patiently(Box::pin(watcher(api, config)), Crowd::Few));
         let mut known = Known::default();
         while let Some(event) = events.next().await {
             let inputs = match event {
@@ -154,10 +152,14 @@ impl Known {
 
     fn meet<K: Watched>(&mut self, obstacle: Obstacle, namespace: Option<&str>) -> Vec<Input> {
         match obstacle {
-            Obstacle::NotDefined if K::KIND.can_be_left_out() => {
-                self.replace::<K>(BTreeSet::new(), namespace)
+            Obstacle::NotDefined => {
+                let mut inputs = Vec::new();
+                if K::KIND.can_be_left_out() {
+                    inputs = self.replace::<K>(BTreeSet::new(), namespace);
+                }
+                inputs.push(Input::Undefined(K::KIND));
+                inputs
             }
-            Obstacle::NotDefined => Vec::new(),
             Obstacle::Forbidden => vec![Input::Forbidden(K::KIND)],
         }
     }
@@ -175,14 +177,16 @@ fn key<K: Resource<DynamicType = ()>>(object: &Lenient<K>) -> ObjectKey {
     ObjectKey { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
 }
 
-/// An object that cannot be read is as good as absent: it must not keep others from being served.
+/// An object that cannot be read is left alone: it must not keep others from being served.
 fn seen<K: Watched + Resource<DynamicType = ()>>(object: Lenient<K>) -> Input {
-    let key = key(&object);
+    let (key, uid) = (key(&object), object.uid().unwrap_or_default());
     match object.into_read() {
         Ok(object) => Input::Seen(object.into_object()),
         Err(reason) => {
-            warn!(kind = K::KIND.as_str(), object = %key, %reason, "left out: it cannot be read");
-            gone::<K>(key, None)
+            // The reason quotes what could not be read.
+            let reason = if K::KIND == Kind::Secret { "its form is not known".to_owned() } else { reason };
+            warn!(kind = K::KIND.as_str(), object = %key, %reason, "left alone: it cannot be read");
+            Input::Unreadable { kind: K::KIND, key, uid: uid.as_str().into(), reason }
         }
     }
 }

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease as Object;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::PostParams;
@@ -53,15 +55,28 @@ impl Cluster {
     }
 
     fn start_on(&self, name: &str, faults: Faults) -> Process {
-        let (client, clock) = (faults.client(&self.server), self.clock.clone());
-        let (controller, writer) = Controller::new(name, Config::default(), client.clone(), clock.clone());
-        let (metrics, health) = (controller.metrics.clone(), controller.health.clone());
-        let place = Place { namespace: "prewarm-system".to_owned(), name: "prewarm-controller".to_owned() };
-        let lease = Lease::new(client, place, identity(name), clock, metrics);
-        tokio::spawn(writer.run());
+        let (controller, lease) = self.parts(name, &faults);
+        let health = controller.health.clone();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(run(controller, Some(lease), async move { drop(stopped.await) }));
         Process { faults, health, stop, task }
+    }
+
+    /// A controller and its candidate for the Lease, to whose requests all this happens.
+    fn parts(&self, name: &str, faults: &Faults) -> (Controller, Lease) {
+        let (client, clock) = (faults.client(&self.server), self.clock.clone());
+        let (controller, writer) = Controller::new(name, Config::default(), client.clone(), clock.clone());
+        tokio::spawn(writer.run());
+        let place = Place { namespace: "prewarm-system".to_owned(), name: "prewarm-controller".to_owned() };
+        let lease = Lease::new(client, place, identity(name), clock, controller.metrics.clone());
+        (controller, lease)
+    }
+
+    /// How many seconds ago the Lease was renewed.
+    async fn renewed(&self) -> i64 {
+        let api: Api<Object> = Api::namespaced(self.server.client(), "prewarm-system");
+        let spec = api.get("prewarm-controller").await.unwrap().spec.unwrap();
+        self.clock.now().duration_since(spec.renew_time.unwrap().0).as_secs()
     }
 
     /// Makes a node, and waits for its NodeImage; after how many seconds it came.
@@ -134,6 +149,47 @@ async fn one_that_is_told_to_stop_while_it_stands_by_stops() {
     pass(5.0).await;
     drop(other.stop);
     assert_eq!(other.task.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_does_not_come_round_keeps_its_lease_and_is_no_longer_alive() {
+    let cluster = Cluster::new();
+    let (controller, lease) = cluster.parts("a", &Faults::none());
+    let health = controller.health.clone();
+    let mut life = pin!(run(controller, Some(lease), std::future::pending()));
+    // From here on the loop runs only while the test lets it: as if one of its cycles took minutes.
+    tokio::select! {
+        end = &mut life => panic!("{end:?}"),
+        _ = cluster.add_node("node-1") => {}
+    }
+    let other = cluster.start("b");
+    assert_eq!(health.alive().failing(), []);
+    for _ in 0..30 {
+        pass(10.0).await;
+        assert!(cluster.renewed().await <= 3, "{} s", cluster.renewed().await);
+    }
+    assert_eq!(other.health.checks().remark().as_deref(), Some("standby"));
+    let complaint = "the loop has not run for 300 s".to_owned();
+    assert_eq!(health.alive().failing(), [("loop", complaint)]);
+    tokio::select! {
+        end = &mut life => panic!("{end:?}"),
+        waited = cluster.add_node("node-2") => assert!(waited < 2.0, "{waited}"),
+    }
+    assert_eq!(health.alive().failing(), []);
+}
+
+/// reliability L6.
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_packets_are_swallowed_is_followed_within_twenty_seconds() {
+    let cluster = Cluster::new();
+    let leader = cluster.start("a");
+    pass(1.0).await;
+    let _other = cluster.start("b");
+    cluster.add_node("node-1").await;
+    leader.faults.swallow();
+    let waited = cluster.add_node("node-2").await;
+    assert!(waited < 20.0, "{waited}");
+    assert_eq!(leader.task.await.unwrap(), Err(Loss::Expired));
 }
 
 #[tokio::test(start_paused = true)]

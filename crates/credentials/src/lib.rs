@@ -4,6 +4,7 @@
 
 pub mod credential;
 pub mod docker_config;
+pub mod excerpt;
 pub mod interpreter;
 pub mod keyring;
 mod pattern;
@@ -15,4 +16,4 @@ pub use credential::{Credential, SecretText};
 pub use docker_config::DockerConfig;
 pub use keyring::Keyring;
 pub use plugin::Plugins;
-pub use source::{Beneficiary, Chain, CredentialRequest, CredentialSource, Found};
+pub use source::{Beneficiary, Chain, CredentialRequest, CredentialSource, Found, Party};

@@ -78,11 +78,16 @@ impl Pattern {
         if !path.starts_with(&self.path) {
             return None;
         }
-        let (host, port) = split_port(image.registry());
+        self.fit_registry(image.registry())
+    }
+
+    /// Whether and how well the pattern fits this registry, whatever its path.
+    pub(crate) fn fit_registry(&self, registry: &str) -> Option<Fit> {
+        let (host, port) = split_port(registry);
         if self.port == port && host_matches(&self.host, host) {
             return Some(Fit::Named);
         }
-        let is_alias = image.registry() == HUB && self.port.is_empty() && HUB_ALIASES.contains(&&*self.host);
+        let is_alias = registry == HUB && self.port.is_empty() && HUB_ALIASES.contains(&&*self.host);
         is_alias.then_some(Fit::Alias)
     }
 }

@@ -105,7 +105,7 @@ fn join(answers: Vec<Result<Arc<response::Answer>, Arc<str>>>, request: &Credent
             Err(problem) => problems.push(problem.to_string()),
         }
     }
-    Found { credentials: keyring.matching(&request.image), problems, unmatched: Vec::new(), fingerprint: 0 }
+    Found { credentials: keyring.matching(&request.image), problems, ..Found::default() }
 }
 
 fn read_bounded(file: &Path) -> std::io::Result<String> {

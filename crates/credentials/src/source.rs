@@ -30,32 +30,45 @@ pub struct CredentialRequest {
     pub image: ImageRef,
     /// The Secrets that its task names.
     pub secrets: Vec<SecretReference>,
-    /// Whom they are used for.
-    pub beneficiary: Beneficiary,
+    /// Whom it is pulled for.
+    pub beneficiaries: Vec<Beneficiary>,
 }
 
-/// Whom credentials are used for. A Secret that serves somebody else is not used: one tenant's image is never pulled with
-/// another tenant's credentials (kruise W30).
+/// Somebody whom an image is pulled for. A Secret that serves somebody else is not used: what one tenant asks for is never
+/// pulled with another tenant's credentials (kruise W30).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beneficiary {
     /// A person who wrote the task by hand and named the Secrets.
     Person,
-    /// Jobs.
-    Jobs(Vec<ObjectReference>),
+    /// A job.
+    Job(ObjectReference),
 }
 
 /// What a source found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The credentials, in the order in which they should be tried.
+    /// The credentials of the node itself, which serve everybody, in the order in which they should be tried.
     pub credentials: Vec<Credential>,
-    /// Sentences for people, without any credential in them: what was missing, malformed or failed.
+    /// Sentences for people, without any credential in them: what was missing, malformed or failed on the node itself.
     pub problems: Vec<String>,
-    /// The names of what was read and has nothing for the image, for people who wonder why a registry refuses them.
-    pub unmatched: Vec<String>,
+    /// What serves single beneficiaries. Those of them who are in no party have nothing of their own.
+    pub parties: Vec<Party>,
     /// Changes when the contents behind the answer change. It is meaningful only within this process: see
     /// [`fingerprint`].
     pub fingerprint: u64,
+}
+
+/// Beneficiaries who have the same credentials, in the order in which these should be tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Party {
+    /// Their places among the request's beneficiaries.
+    pub members: Vec<usize>,
+    /// Their credentials, before those of the node.
+    pub credentials: Vec<Credential>,
+    /// Sentences for them and nobody else, without any credential: what was missing or malformed.
+    pub problems: Vec<String>,
+    /// The names of what was read and has nothing for the image, for people who wonder why a registry refuses them.
+    pub unmatched: Vec<String>,
 }
 
 /// A number that differs for different content.
@@ -97,7 +110,7 @@ fn join(answers: Vec<Found>) -> Found {
     for found in answers {
         joined.credentials.extend(found.credentials);
         joined.problems.extend(found.problems);
-        joined.unmatched.extend(found.unmatched);
+        joined.parties.extend(found.parties);
     }
     keep_first(&mut joined.credentials);
     joined
@@ -145,7 +158,7 @@ mod tests {
         let request = CredentialRequest {
             image: "nginx".parse().unwrap(),
             secrets: vec![],
-            beneficiary: Beneficiary::Person,
+            beneficiaries: vec![Beneficiary::Person],
         };
         chain.credentials(&request).await
     }

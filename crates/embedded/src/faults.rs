@@ -8,7 +8,7 @@
 //! ```text
 //! request ─▶ fate ─▶ wait ─▶ 429, 500 or refused ─────────────────────────────▶ wait ─▶ client
 //!                      └───▶ server (as of now, or of an earlier revision) ─▶ lost ┘
-//!                                └─▶ watch: delayed, without bookmarks, cut
+//!                                └─▶ watch: delayed, without bookmarks, cut, silent
 //! ```
 
 mod asked;
@@ -16,9 +16,11 @@ mod choice;
 mod fate;
 mod journal;
 mod layer;
+mod network;
 mod plan;
 mod script;
 mod stale;
+mod stall;
 mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +36,7 @@ use asked::Asked;
 use choice::Choice;
 use fate::{Fate, Ordinals};
 use journal::Journal;
+use network::{Connection, Network};
 
 pub use crate::body::PassedBody;
 pub use asked::Verb;
@@ -55,6 +58,7 @@ struct Shared {
     start: Instant,
     progress: Mutex<Progress>,
     halted: tokio::sync::watch::Sender<bool>,
+    network: Network,
     writes: tokio::sync::watch::Sender<u64>,
 }
 
@@ -84,6 +88,7 @@ impl Faults {
             start: Instant::now(),
             progress: Mutex::new(progress),
             halted: tokio::sync::watch::Sender::new(false),
+            network: Network::default(),
             writes: tokio::sync::watch::Sender::new(0),
         };
         Self { shared: Arc::new(shared) }
@@ -134,6 +139,17 @@ impl Faults {
         self.progress().is_stopped = true;
     }
 
+    /// From here on the network swallows every packet: no request reaches the server, no answer arrives, and nothing
+    /// fails. Connections that are open now stay silent for ever, also after [`Faults::heal`].
+    pub fn swallow(&self) {
+        self.shared.network.swallow();
+    }
+
+    /// The network swallows nothing more. Only connections that are opened from here on work.
+    pub fn heal(&self) {
+        self.shared.network.heal();
+    }
+
     /// Halts everything once that many writes were carried out, as if the client's process had died right after the
     /// last of them: neither its answer nor that of any other request arrives, nothing more reaches the server, and
     /// watches fall silent. No request fails; the test waits for [`Faults::halted`], drops the client and starts
@@ -146,7 +162,7 @@ impl Faults {
     }
 
     /// The same, after the write for which this says so. It is asked once for each that was carried out, with its number
-    /// counted from 1, before anybody hears of it.
+    /// counted from 1, before anybody observes it.
     pub fn halt_when(&self, is_last: impl Fn(u64) -> bool + Send + Sync + 'static) {
         self.progress().last_write = Some(Choice::new(is_last));
     }
@@ -160,6 +176,11 @@ impl Faults {
     /// Whether everything is halted.
     pub fn is_halted(&self) -> bool {
         *self.shared.halted.borrow()
+    }
+
+    /// Whether nothing of this connection arrives any more.
+    fn is_silent(&self, connection: Connection) -> bool {
+        self.is_halted() || !self.shared.network.carries(connection)
     }
 
     /// How many writes the server has carried out. Refused writes and dry runs do not count.

@@ -8,6 +8,8 @@ mod past;
 mod plans;
 #[path = "faults/requests.rs"]
 mod requests;
+#[path = "faults/silence.rs"]
+mod silence;
 #[path = "faults/steps.rs"]
 mod steps;
 #[path = "faults/watches.rs"]

@@ -37,7 +37,7 @@ const HEAD: &str = "\
 # Roles whose names end in a kind can be left out, with the kind's definition, if that kind is not used: BroadcastJobs need the
 # right to create pods, and AdvancedCronJobs that to create Jobs.
 ---
-# Whatever mounts a directory of the host needs the privileged level; what else is unusual is told.
+# Whatever mounts a directory of the host needs the privileged level; what else is unusual causes a warning.
 apiVersion: v1
 kind: Namespace
 metadata:

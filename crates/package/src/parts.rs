@@ -32,7 +32,7 @@ pub struct Part {
 pub struct Parts(pub BTreeMap<String, Part>);
 
 impl Part {
-    /// How it is told apart from others.
+    /// What distinguishes it from all others.
     pub fn key(&self) -> String {
         format!("{}@{}", self.name, self.version)
     }

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_has_all_that_people_install_and_a_sum_of_each() {
+    fn a_release_has_everything_to_install_and_a_sum_of_each() {
         let files = files();
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
         let chart = chart::file_name();

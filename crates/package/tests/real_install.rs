@@ -39,15 +39,15 @@ async fn an_installation_without_helm_is_upgraded_says_what_it_lacks_and_goes_in
     installation.check_at_last().await?;
     installation.warm("second").await?;
     installation.private("private", "first").await?;
-    closed_sockets_are_told(&installation).await?;
+    closed_sockets_are_reported(&installation).await?;
     the_controller_goes_before_the_jobs(&installation).await
 }
 
-async fn closed_sockets_are_told(installation: &Installation) -> anyhow::Result<()> {
+async fn closed_sockets_are_reported(installation: &Installation) -> anyhow::Result<()> {
     installation.close_sockets().await?;
-    let told =
+    let report =
         format!("{:#}", installation.check().await.err().context("nothing is wrong, says prewarm check")?);
-    ensure!(told.contains("no agent is ready on") && told.contains("ermission denied"), "{told}");
+    ensure!(report.contains("no agent is ready on") && report.contains("ermission denied"), "{report}");
     Ok(())
 }
 
@@ -67,8 +67,8 @@ async fn the_controller_goes_before_the_jobs(installation: &Installation) -> any
 }
 
 async fn pods_start_without_a_byte_fetched(installation: &Installation) -> anyhow::Result<()> {
-    let told = installation.check_at_last().await?;
-    ensure!(told.contains("3 of 3"), "prewarm check says\n{told}");
+    let report = installation.check_at_last().await?;
+    ensure!(report.contains("3 of 3"), "prewarm check says\n{report}");
     installation.warm("first").await?;
     let (cluster, namespace) = (&installation.cluster, installation.cluster.namespace().await?);
     for (number, node) in cluster.nodes.iter().enumerate() {
@@ -96,7 +96,7 @@ async fn agents_are_exchanged_while_they_pull(installation: &Installation) -> an
         node.slow(40_000_000)?;
     }
     installation.begin("third").await?;
-    installation.roll_agents().await?;
+    installation.replace_agents().await?;
     for node in &installation.cluster.nodes {
         node.restore()?;
     }

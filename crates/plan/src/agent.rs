@@ -4,23 +4,30 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+pub mod asking;
 pub mod assignment;
 mod attempt;
 pub mod conditions;
 pub mod disk;
+mod doubt;
 mod entry;
 pub mod inventory;
 pub mod kruise;
 mod message;
 mod pace;
+mod places;
 mod queue;
 pub mod report;
+pub mod runtime;
 pub mod source;
+pub mod stall;
 pub mod state;
 pub mod task;
 pub mod wait;
 pub mod when;
 pub mod worklist;
+
+pub use places::KEPT as KEPT_PLACES;
 
 /// A point in time, twice: as the time since the agent's start, which never jumps and decides, and as the time of day,
 /// which is only reported.

@@ -13,6 +13,8 @@ pub mod advanced_cron_job;
 mod agenda;
 pub mod broadcast_job;
 pub mod command;
+pub mod demands;
+mod fingerprint;
 mod guard;
 pub mod image_list_pull_job;
 pub mod image_pull_job;
@@ -23,9 +25,13 @@ pub mod kernel;
 pub mod kind;
 pub mod measure;
 pub mod node_image;
+mod quarantine;
 mod reference;
 pub mod secret;
 pub mod size;
+pub mod unkept;
+#[cfg(test)]
+mod wish;
 
 pub use command::{Command, Event, Outcome, Read, Target, Ticket, Verb, Write};
 pub use input::{Input, Object};

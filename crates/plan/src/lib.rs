@@ -13,6 +13,7 @@ pub mod lease;
 pub mod object;
 pub mod schedule;
 pub mod time;
+mod words;
 
 // Test support is one file for the tests in here and those outside, which know the crate by its name.
 #[cfg(test)]

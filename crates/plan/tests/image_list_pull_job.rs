@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, ImagePullJobStatus};
-use prewarm_plan::cluster::image_list_pull_job::{Decision, Observed, decide};
+use prewarm_plan::cluster::image_list_pull_job::{Child, Decision, Observed, decide};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use serde_json::json;
@@ -72,7 +72,7 @@ fn job(number: usize, parts: Parts) -> ImagePullJob {
 
 fn decided(list: &ImageListPullJob, jobs: &[ImagePullJob]) -> Decision {
     let is_taken = |name: &str| jobs.iter().any(|job| job.metadata.name.as_deref() == Some(name));
-    let (children, refused) = (jobs.iter().collect(), &BTreeMap::new());
+    let (children, refused) = (jobs.iter().map(Child::from).collect(), &BTreeMap::new());
     decide(&Observed { list, children, refused, is_taken: &is_taken }, now())
 }
 

@@ -24,6 +24,8 @@ fn state() -> impl Strategy<Value = SourceState> {
     prop_oneof![
         Just(SourceState::Unknown),
         Just(SourceState::Missing),
+        Just(SourceState::Gone),
+        Just(SourceState::Unusable("its type is Opaque".to_owned())),
         content().prop_map(SourceState::Present),
     ]
 }
@@ -51,6 +53,7 @@ fn settled(claimants: &BTreeSet<ObjectKey>, copies: &[Copy], state: &SourceState
         source: &source(),
         state,
         claimants,
+        unread: &BTreeSet::new(),
         copies: &copies.iter().collect::<Vec<_>>(),
         is_taken: &|name| copies.iter().any(|copy| copy.name == name),
         config_namespace: "config",

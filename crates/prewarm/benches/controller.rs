@@ -110,6 +110,7 @@ async fn jobs_on(
     }
     if scope.has("list") {
         runs::list(&cluster(SOME_NODES).await?, figures).await?;
+        runs::small_list(&cluster(1).await?, figures).await?;
     }
     if scope.has("wide") {
         runs::wide(&cluster(MANY_NODES).await?, figures).await?;

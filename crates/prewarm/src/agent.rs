@@ -16,6 +16,7 @@ use prewarm_clock::MachineClock;
 use prewarm_credentials::plugin::DEFAULT_TIME_LIMIT;
 use prewarm_credentials::{Chain, CredentialSource, Plugins};
 use prewarm_plan::agent::disk::MinFree;
+use prewarm_process::wake::sleep_within;
 use prewarm_runtime::Endpoint;
 use tokio::runtime::Builder;
 
@@ -24,6 +25,8 @@ use crate::operation::{self, Operation, Parts};
 
 /// The most pulls that may run at once; more would strain disks and registries and finish no earlier.
 const MAX_PARALLEL: u64 = 64;
+/// What an agent says that ends because of its credential plugins; `prewarm check` looks for it.
+pub(crate) const LOADING_PLUGINS: &str = "loading the credential providers";
 
 /// Pull on this node what its NodeImage asks for, and report
 ///
@@ -52,7 +55,7 @@ pub struct Args {
     )]
     runtime_directory: PathBuf,
 
-    /// How many pulls run at once
+    /// How many pulls run at once; up to two more for registries and namespaces that others would keep waiting
     #[arg(long, env = "PREWARM_MAX_PARALLEL_PULLS", value_name = "N", default_value_t = 2, help_heading = "Pulling",
           value_parser = clap::value_parser!(u64).range(1..=MAX_PARALLEL))]
     max_parallel_pulls: u64,
@@ -69,6 +72,11 @@ pub struct Args {
     #[arg(long, env = "PREWARM_DRAIN", value_name = "TIME", default_value = "10s", help_heading = "Pulling",
           value_parser = operation::duration)]
     drain: Duration,
+    /// Wait for a random part of this time before asking the API server for anything: agents of a whole cluster may start at
+    /// the same moment
+    #[arg(long, env = "PREWARM_START_SPREAD", value_name = "TIME", default_value = "0s", help_heading = "Operation",
+          value_parser = operation::duration)]
+    start_spread: Duration,
 
     /// The namespace of the Secrets that the agent may read
     #[arg(long, env = "KRUISE_DAEMON_CONFIG_NS", value_name = "NAMESPACE", default_value = DEFAULT_CONFIG_NAMESPACE,
@@ -114,8 +122,11 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
         metrics: Arc::new(move || metrics.encode()),
         event_writer: writer.run(),
     };
-    let end = args.operation.serve(parts, async |stop| {
-        run_agent(agent, stop).await;
+    let end = args.operation.serve(parts, async |mut stop| {
+        tokio::select! {
+            () = &mut stop => {}
+            () = sleep_within(args.start_spread) => run_agent(agent, stop).await,
+        }
         Ok::<(), Infallible>(())
     });
     let Ok(()) = end.await?;
@@ -129,11 +140,20 @@ fn config(args: &Args) -> anyhow::Result<Config> {
     };
     Ok(Config {
         node: args.node_name.clone(),
+        name: name(),
         runtime,
         parallel: usize::try_from(args.max_parallel_pulls)?,
         min_free: args.min_free,
         drain: args.drain,
     })
+}
+
+/// The name of the pod, as its container has it.
+fn name() -> String {
+    std::env::var("HOSTNAME")
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "prewarm-agent".to_owned())
 }
 
 /// Accepts `unix:///path` and plain paths.
@@ -154,8 +174,7 @@ fn credentials(args: &Args, client: Client) -> anyhow::Result<Arc<dyn Credential
     if let (Some(config), Some(directory)) =
         (&args.image_credential_provider_config, &args.image_credential_provider_bin_dir)
     {
-        let plugins = Plugins::load(config, directory, DEFAULT_TIME_LIMIT)
-            .context("loading the credential providers")?;
+        let plugins = Plugins::load(config, directory, DEFAULT_TIME_LIMIT).context(LOADING_PLUGINS)?;
         sources.push(Arc::new(plugins));
     }
     Ok(Arc::new(Chain::new(sources)))

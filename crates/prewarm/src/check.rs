@@ -14,6 +14,7 @@ use prewarm_api::permission::SYSTEM_NAMESPACE;
 use crate::answer::Answer;
 use crate::reach::Reach;
 use crate::show::{Output, once};
+use gather::{Namespaces, gather};
 use judge::{Stage, judge};
 use report::Verdict;
 
@@ -45,6 +46,9 @@ pub struct Args {
     /// The namespace of the controller
     #[arg(short, long, value_name = "NAME", default_value = SYSTEM_NAMESPACE)]
     namespace: String,
+    /// The namespace of the agents, if it is another one
+    #[arg(long, value_name = "NAME")]
+    agent_namespace: Option<String>,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -56,8 +60,9 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let cluster = args.reach.cluster().await?;
     let stage = if args.pre { Stage::Before } else { Stage::After };
     let deadline = Instant::now() + Duration::from_secs(args.wait.into());
+    let namespaces = Namespaces { controller: &args.namespace, agents: args.agent_namespace.as_deref() };
     loop {
-        let facts = gather::gather(&cluster, &args.namespace, stage).await?;
+        let facts = gather(&cluster, &namespaces, stage).await?;
         let report = judge(&facts, stage);
         if report.worst() != Verdict::Bad || Instant::now() >= deadline {
             return Ok(once(&report, args.output.output));

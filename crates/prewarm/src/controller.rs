@@ -1,5 +1,6 @@
 //! `prewarm controller`: the program that grants jobs to nodes. This file reads its flags and builds its parts.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use clap::{ArgAction, Args as ClapArgs};
@@ -20,6 +21,8 @@ use crate::operation::{Operation, Parts};
 const MAX_CONCURRENT_WRITES: u64 = 256;
 /// The most writes per second, and the largest burst.
 const MAX_REQUESTS: i64 = 100_000;
+/// Threads besides that of the loop.
+const MIN_WORKERS: usize = 2;
 /// Results are kept for at most 31 days.
 const MAX_TTL_SECONDS: i64 = 2_678_400;
 
@@ -94,11 +97,17 @@ pub struct Args {
 
 /// Runs until the process is asked to stop, or has lost its lease.
 pub fn run(args: &Args) -> anyhow::Result<Answer> {
-    let end = args.operation.run(&mut Builder::new_multi_thread(), serve(args))?;
+    let end = args.operation.run(Builder::new_multi_thread().worker_threads(workers()), serve(args))?;
     Ok(match end {
         Ok(()) => Answer::done(String::new()),
         Err(loss) => Answer::failed(format!("error: {loss}; another process leads now or soon\n")),
     })
+}
+
+/// The loop has the main thread for itself. Beside it, one thread alone would let the renewal of the Lease and the answers to
+/// probes wait for every page of a list that is being read.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get).max(MIN_WORKERS)
 }
 
 async fn serve(args: &Args) -> anyhow::Result<Result<(), Loss>> {

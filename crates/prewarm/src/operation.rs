@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use kube::Client;
 use prewarm_process::http::{self, Answers, Checks, Metrics};
-use prewarm_process::log;
+use prewarm_process::{client, log};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -90,7 +90,7 @@ impl<const PORT: u16> Operation<PORT> {
     /// A client of the cluster that the flags or the environment name.
     pub async fn client(&self) -> anyhow::Result<Client> {
         let (config, _) = self.reach.config().await?;
-        Client::try_from(config).context("building the client of the cluster")
+        client::connect(config).context("building the client of the cluster")
     }
 }
 

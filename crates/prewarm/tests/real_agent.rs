@@ -7,6 +7,8 @@
 mod bad;
 #[path = "real_agent/cluster.rs"]
 mod cluster;
+#[path = "real_agent/crash.rs"]
+mod crash;
 #[path = "real_agent/desk.rs"]
 mod desk;
 #[path = "real_agent/disk.rs"]
@@ -33,6 +35,7 @@ mod pulling;
 mod secrets;
 
 use bad::the_work_goes_on_around_entries_that_make_no_sense;
+use crash::an_image_that_kills_containerd_fails_by_itself_and_all_others_are_pulled;
 use disk::{
     a_pull_that_crosses_the_floor_is_stopped_before_the_disk_is_full,
     below_the_floor_a_task_waits_and_says_so,
@@ -88,6 +91,7 @@ real_tests! {
     an_agent_killed_in_the_middle_of_pulls_loses_nothing,
     containerd_killed_in_the_middle_of_pulls_loses_nothing,
     the_api_server_killed_in_the_middle_of_reports_loses_nothing,
+    an_image_that_kills_containerd_fails_by_itself_and_all_others_are_pulled,
     an_agent_that_comes_before_its_runtime_waits_for_it,
     a_link_in_the_place_of_the_socket_is_refused_in_a_sentence,
     sigterm_lets_a_running_pull_end_and_begins_none,

@@ -7,6 +7,8 @@
 #[path = "real_agent/cluster.rs"]
 #[expect(dead_code, reason = "shared with the tests of the agent, which need more of it")]
 mod cluster;
+#[path = "real_controller/definitions.rs"]
+mod definitions;
 #[path = "real_agent/desk.rs"]
 #[expect(dead_code, reason = "shared with the tests of the agent, which need more of it")]
 mod desk;
@@ -26,6 +28,7 @@ mod shell;
 #[path = "real_controller/world.rs"]
 mod world;
 
+use definitions::definitions_that_drop_our_fields_cause_no_flood;
 use jobs::{
     a_changed_secret_reaches_its_copy, a_job_for_one_named_node_leaves_with_its_entry,
     a_job_that_never_ends_counts_the_fake_node_too, a_job_with_a_secret_leaves_nothing_behind,
@@ -40,6 +43,7 @@ use prewarm_testkit::real_tests;
 use races::{
     a_controller_that_was_frozen_too_long_ends_itself, another_controller_takes_over_after_a_clean_stop,
     another_controller_takes_over_after_a_kill,
+    controller_and_agent_notice_that_their_connections_died_without_a_word,
 };
 use roles::the_shipped_roles_suffice_and_nothing_in_them_is_unused;
 use shell::a_person_pulls_waits_and_learns_why_an_image_is_missing;
@@ -60,5 +64,7 @@ real_tests! {
     another_controller_takes_over_after_a_kill,
     another_controller_takes_over_after_a_clean_stop,
     a_controller_that_was_frozen_too_long_ends_itself,
+    definitions_that_drop_our_fields_cause_no_flood,
+    controller_and_agent_notice_that_their_connections_died_without_a_word,
     the_shipped_roles_suffice_and_nothing_in_them_is_unused,
 }

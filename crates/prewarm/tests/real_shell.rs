@@ -124,6 +124,18 @@ async fn a_check_reports_what_is_missing_and_what_interferes() -> anyhow::Result
         "kubectl delete validatingwebhookconfiguration/kruise",
     ];
     says("check --pre", 1, &in_the_way)?;
+    for arguments in [
+        "annotate crd nodeimages.apps.kruise.io meta.helm.sh/release-name=kruise meta.helm.sh/release-namespace=kruise-system",
+        "create namespace kruise-system",
+        "create deployment kruise-controller-manager --image kruise -n kruise-system",
+    ] {
+        server.kubectl(arguments.split(' ')).await?;
+    }
+    let stopped = [
+        "✗ the Helm release kruise-system/kruise has 1 definition of these kinds",
+        "✓ OpenKruise's manager is stopped",
+    ];
+    says("check --pre", 1, &stopped)?;
     let anna = Shell { program: program(), kubeconfig: server.kubeconfig_as("anna", None)? };
     let seen = anna.run("check --pre");
     ensure!(seen.contains("✗ you may not create customresourcedefinitions, "), "{seen}");

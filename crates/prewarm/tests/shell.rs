@@ -1,5 +1,7 @@
 //! The commands that ask a cluster, on the embedded API.
 
+#[path = "shell/check.rs"]
+mod check;
 #[path = "shell/crons.rs"]
 mod crons;
 #[path = "shell/suite.rs"]

@@ -3,9 +3,11 @@
 //! Anybody who can reach the port may ask, so everything is bounded: the connections, how long each may take, and how
 //! much is read.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::{ALLOW, CONTENT_TYPE};
@@ -23,8 +25,8 @@ mod checks;
 
 pub use checks::Checks;
 
-/// At most this many connections are served at a time. One more ends the oldest: a request takes milliseconds, so the
-/// oldest connection is the most likely to be idle, and it must not keep the kubelet's probes waiting.
+/// At most this many connections are served at a time. One more ends one that has asked nothing yet, of the address that has
+/// most of those: whoever opens many loses their own, and the kubelet's probes, which come from another address, keep theirs.
 pub const MOST_CONNECTIONS: usize = 32;
 /// How long a request may take to arrive.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,7 +60,11 @@ async fn serve_within(listener: TcpListener, answers: Answers, header_timeout: D
     let mut connections = Connections::default();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => connections.add(serve_one(stream, answers.clone(), header_timeout)),
+            Ok((stream, peer)) => {
+                let is_idle = Arc::new(AtomicBool::new(true));
+                let served = serve_one(stream, answers.clone(), header_timeout, is_idle.clone());
+                connections.add(peer.ip(), is_idle, served);
+            }
             Err(error) => {
                 warn!(%error, "a connection to this process's own port could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -72,25 +78,57 @@ async fn serve_within(listener: TcpListener, answers: Answers, header_timeout: D
 struct Connections {
     tasks: JoinSet<()>,
     /// Oldest first.
-    by_age: VecDeque<AbortHandle>,
+    by_age: VecDeque<Connection>,
+}
+
+struct Connection {
+    task: AbortHandle,
+    peer: IpAddr,
+    /// Whether its request has not arrived yet.
+    is_idle: Arc<AtomicBool>,
 }
 
 impl Connections {
-    fn add(&mut self, connection: impl Future<Output = ()> + Send + 'static) {
+    fn add(
+        &mut self,
+        peer: IpAddr,
+        is_idle: Arc<AtomicBool>,
+        served: impl Future<Output = ()> + Send + 'static,
+    ) {
         while self.tasks.try_join_next().is_some() {}
-        self.by_age.retain(|one| !one.is_finished());
+        self.by_age.retain(|one| !one.task.is_finished());
         if self.by_age.len() >= MOST_CONNECTIONS
-            && let Some(oldest) = self.by_age.pop_front()
+            && let Some(ended) = self.by_age.remove(self.least_wanted())
         {
-            oldest.abort();
+            ended.task.abort();
         }
-        self.by_age.push_back(self.tasks.spawn(connection));
+        let task = self.tasks.spawn(served);
+        self.by_age.push_back(Connection { task, peer, is_idle });
+    }
+
+    /// The connection that makes room: of those that have asked nothing yet, the oldest of the address that has most of
+    /// them; if all have asked, the oldest.
+    fn least_wanted(&self) -> usize {
+        let is_idle = |one: &Connection| one.is_idle.load(Ordering::Relaxed);
+        let mut idle: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for one in self.by_age.iter().filter(|one| is_idle(one)) {
+            *idle.entry(one.peer).or_default() += 1;
+        }
+        let most = idle.values().max();
+        let is_of_most = |one: &Connection| is_idle(one) && idle.get(&one.peer) == most;
+        self.by_age.iter().position(is_of_most).unwrap_or(0)
     }
 }
 
 /// Serves one request. Connections are not kept alive: probes and scrapes come seconds apart.
-async fn serve_one(stream: TcpStream, answers: Arc<Answers>, header_timeout: Duration) {
+async fn serve_one(
+    stream: TcpStream,
+    answers: Arc<Answers>,
+    header_timeout: Duration,
+    is_idle: Arc<AtomicBool>,
+) {
     let service = service_fn(move |request: Request<Incoming>| {
+        is_idle.store(false, Ordering::Relaxed);
         let response = answer(request.method(), request.uri().path(), &answers);
         async move { Ok::<_, Infallible>(response) }
     });

@@ -1,4 +1,4 @@
-//! Waits for a time that may never be set.
+//! Waits for a time that may never be set, and for one that nobody shares.
 
 use std::time::Duration;
 
@@ -10,4 +10,9 @@ pub async fn sleep_until(start: Instant, at: Option<Duration>) {
         Some(at) => tokio::time::sleep_until(start + at).await,
         None => std::future::pending().await,
     }
+}
+
+/// Sleeps for a random part of this time, so that thousands that begin at the same moment do not ask at the same moment.
+pub async fn sleep_within(time: Duration) {
+    tokio::time::sleep(time.mul_f64(rand::random())).await;
 }

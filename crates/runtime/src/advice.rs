@@ -30,6 +30,9 @@ pub fn advice(class: FailureClass, reference: &ImageRef) -> String {
         FailureClass::Corrupt => {
             format!("push {reference} again, and check proxies and mirrors between this node and {registry}")
         }
+        FailureClass::RuntimeCrash => {
+            format!("see why the node's container runtime stops when it pulls {reference}, in its log")
+        }
         FailureClass::Unknown => "see the log of the node's container runtime".into(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prewarm_api::kruise::FailureClass;
 use prewarm_credentials::Credential;
-use tonic::{Code, Status};
+use tonic::{Code, ConnectError, Status};
 
 use crate::classify::{classify, is_overload};
 use crate::scrub;
@@ -22,8 +22,12 @@ pub struct CallError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// No runtime answered.
-    Away,
+    /// No runtime was reached, or none answered.
+    Unreached,
+    /// The runtime answered that it is unavailable.
+    Unavailable,
+    /// The connection broke off in the middle of the call.
+    CutOff,
     /// The runtime cancelled a call that nobody here cancelled.
     Interrupted,
     /// The runtime answered with an error.
@@ -51,7 +55,7 @@ impl CallError {
     }
 
     pub(crate) fn away(text: String) -> Self {
-        Self { ending: Ending::Away, class: FailureClass::Unknown, is_overload: false, text }
+        Self { ending: Ending::Unreached, class: FailureClass::Unknown, is_overload: false, text }
     }
 
     /// An answer that lacks something.
@@ -66,7 +70,17 @@ impl CallError {
 
     /// Whether the runtime is away at the moment. This says nothing about the image: wait and ask again.
     pub fn is_runtime_away(&self) -> bool {
-        self.ending == Ending::Away
+        matches!(self.ending, Ending::Unreached | Ending::Unavailable | Ending::CutOff)
+    }
+
+    /// Whether the runtime itself answered that it is unavailable: asking again at once gets the same answer.
+    pub fn is_unavailable(&self) -> bool {
+        self.ending == Ending::Unavailable
+    }
+
+    /// Whether the runtime went away in the middle of the call, as one does that crashes.
+    pub fn is_cut_off(&self) -> bool {
+        self.ending == Ending::CutOff
     }
 
     /// Whether somebody else ended the call, as CRI-O does to all callers that share a pull when the first of them
@@ -99,11 +113,18 @@ fn ending(status: &Status) -> Ending {
     let is_local = status.source().is_some();
     match status.code() {
         Code::Cancelled | Code::DeadlineExceeded if !is_local || is_reset(status) => Ending::Interrupted,
-        _ if is_local || status.message().starts_with(CUT_OFF) => Ending::Away,
+        _ if is_local && was_not_reached(status) => Ending::Unreached,
+        _ if is_local || status.message().starts_with(CUT_OFF) => Ending::CutOff,
         // A registry's own 503 is an answer, whatever code the runtime gives it.
-        Code::Unavailable if !is_overload(status.message()) => Ending::Away,
+        Code::Unavailable if !is_overload(status.message()) => Ending::Unavailable,
         _ => Ending::Answered,
     }
+}
+
+/// Whether there was no connection to send the call on.
+fn was_not_reached(status: &Status) -> bool {
+    let causes = std::iter::successors(status.source(), |error| (*error).source());
+    causes.into_iter().any(<dyn std::error::Error>::is::<ConnectError>)
 }
 
 /// Whether the runtime ended this one call and kept the connection.

@@ -58,6 +58,7 @@ impl Fake {
     fn of_kind(kind: Kind) -> Self {
         let shared = Arc::new(Shared::new(World::new(kind)));
         let wire = Wire::serve(&Arc::new(Behind(Arc::clone(&shared))));
+        shared.serve_by(&wire);
         Self { shared, wire }
     }
 

@@ -15,7 +15,7 @@ pub use connect::{ConnectError, candidates};
 pub use endpoint::Endpoint;
 pub use error::CallError;
 pub use image::Image;
-pub use progress::Progress;
+pub use progress::{Progress, Sample};
 pub use pull::PullRequest;
 pub use runtime::{Kind, Runtime};
 pub use socket::SocketError;

@@ -51,21 +51,44 @@ pub struct Progress {
     pub is_unpacking: bool,
 }
 
+/// What is known of a pull under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sample {
+    /// Nothing: the image is not being pulled, its manifest cannot be understood, or the runtime is not containerd.
+    Unknown,
+    /// Nothing of this repository has arrived, not even the manifest.
+    Nothing,
+    /// So much.
+    Some(Progress),
+}
+
 impl Runtime {
     /// The progress of this runtime's own pull of the image. `None` if it is not pulling it, if its manifest has not
     /// arrived or cannot be understood, and on runtimes other than containerd.
     pub async fn progress(&self, reference: &ImageRef) -> Result<Option<Progress>, CallError> {
+        Ok(match self.sample(reference).await? {
+            Sample::Some(progress) => Some(progress),
+            Sample::Nothing | Sample::Unknown => None,
+        })
+    }
+
+    /// What is known of this runtime's own pull of the image.
+    pub async fn sample(&self, reference: &ImageRef) -> Result<Sample, CallError> {
         if self.kind() != Kind::Containerd || !self.pulls.is_under_way(reference) {
-            return Ok(None);
+            return Ok(Sample::Unknown);
         }
-        match timeout(SAMPLE_LIMIT, self.sample(reference)).await {
+        match timeout(SAMPLE_LIMIT, self.take_sample(reference)).await {
             Ok(sampled) => sampled.map_err(|status| CallError::from_status(&status)),
             Err(_elapsed) => Err(CallError::no_answer("for a pull's progress", SAMPLE_LIMIT)),
         }
     }
 
-    async fn sample(&self, reference: &ImageRef) -> Result<Option<Progress>, Status> {
-        let Some(layers) = self.layers(reference).await? else { return Ok(None) };
+    async fn take_sample(&self, reference: &ImageRef) -> Result<Sample, Status> {
+        let layers = match self.layers(reference).await? {
+            Found::Layers(layers) => layers,
+            Found::Nothing => return Ok(Sample::Nothing),
+            Found::Unclear => return Ok(Sample::Unknown),
+        };
         let mut client = self.content_client();
         // In this order, a layer that arrives between the two answers is in both. In the other order it would be in
         // neither, and the pull would seem to step back.
@@ -74,27 +97,39 @@ impl Runtime {
         let layers = layers.with_seen(arrived.iter().map(|info| info.digest.as_str()));
         let progress = sample::sum(&layers, &ingests.statuses);
         self.pulls.remember(reference, layers);
-        Ok(Some(progress))
+        Ok(Sample::Some(progress))
     }
 
     /// The layers of the image, from an earlier sample or from the manifest.
-    async fn layers(&self, reference: &ImageRef) -> Result<Option<Layers>, Status> {
+    async fn layers(&self, reference: &ImageRef) -> Result<Found, Status> {
         if let Some(layers) = self.pulls.layers(reference) {
-            return Ok(Some(layers));
+            return Ok(Found::Layers(layers));
         }
         let mut client = self.content_client();
         let found = list(&mut client, vec![manifest::filter(reference)]).await?;
-        let Some(manifest) = self.pulls.choose_manifest(reference, &found) else { return Ok(None) };
+        if found.is_empty() {
+            return Ok(Found::Nothing);
+        }
+        let Some(manifest) = self.pulls.choose_manifest(reference, &found) else { return Ok(Found::Unclear) };
         if u64::try_from(manifest.size).is_ok_and(|size| size > MAX_MANIFEST) {
-            return Ok(None);
+            return Ok(Found::Unclear);
         }
         let bytes = read(&mut client, &manifest.digest).await?;
-        Ok(manifest::parse(&manifest.digest, &bytes))
+        Ok(manifest::parse(&manifest.digest, &bytes).map_or(Found::Unclear, Found::Layers))
     }
 
     fn content_client(&self) -> ContentClient<Channel> {
         ContentClient::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER)
     }
+}
+
+/// What was found of an image's layers.
+enum Found {
+    Layers(Layers),
+    /// The node has no manifest of the image's repository.
+    Nothing,
+    /// It has some, but which one is the image's, or what it means, cannot be said.
+    Unclear,
 }
 
 /// A request in the namespace of Kubernetes.

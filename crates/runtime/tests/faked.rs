@@ -9,7 +9,7 @@ use prewarm_api::names::{PULLING_BY, PULLING_BY_ANNOTATION};
 use prewarm_api::reference::ImageRef;
 use prewarm_credentials::{Credential, SecretText};
 use prewarm_runtime::fake::{Fake, Outcome};
-use prewarm_runtime::{Code, Progress, PullRequest, Runtime};
+use prewarm_runtime::{Code, Progress, PullRequest, Runtime, Sample};
 use tokio::time::{Instant, sleep, timeout};
 
 fn reference(text: &str) -> ImageRef {
@@ -187,11 +187,48 @@ async fn a_stopped_runtime_loses_its_pulls_and_keeps_its_images() {
         fake.stop();
     };
     let (error, ()) = tokio::join!(lost, stop);
-    assert!(error.err().unwrap().is_runtime_away());
+    let error = error.err().unwrap();
+    assert!(error.is_runtime_away() && error.is_cut_off() && !error.is_unavailable(), "{error}");
+    let error = runtime.pull(&asked).await.err().unwrap();
+    assert!(error.is_runtime_away() && !error.is_cut_off(), "nothing was asked of anybody: {error}");
     assert_eq!(removals.next().await, None, "a subscription ends with its connection");
     fake.start();
     assert!(runtime.image(&reference("reg.example/kept:1")).await.unwrap().is_some());
     assert_eq!(fake.calls()[0].outcome, Outcome::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runtime_that_answers_that_it_is_unavailable_differs_from_one_that_stops() {
+    let fake = Fake::new();
+    fake.image("reg.example/a:1").fails(1, Code::Unavailable, "the content store is not ready");
+    fake.image("reg.example/bad:1").stops_the_runtime(Duration::from_secs(3));
+    let runtime = connect(&fake).await;
+    let error = runtime.pull(&request("reg.example/a:1")).await.err().unwrap();
+    assert!(error.is_runtime_away() && error.is_unavailable() && !error.is_cut_off(), "{error}");
+    let error = runtime.pull(&request("reg.example/bad:1")).await.err().unwrap();
+    assert!(error.is_cut_off() && !error.is_unavailable(), "{error}");
+    assert!(runtime.images().await.is_err(), "it is down");
+    sleep(Duration::from_secs(4)).await;
+    assert!(runtime.images().await.is_ok(), "it is there again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_of_which_nothing_has_arrived_differs_from_one_that_nobody_knows_about() {
+    let fake = Fake::new();
+    fake.image("reg.example/a:1").hangs();
+    let runtime = connect(&fake).await;
+    let image = reference("reg.example/a:1");
+    assert_eq!(runtime.sample(&image).await.unwrap(), Sample::Unknown, "it is not pulled");
+    let asked = request("reg.example/a:1");
+    let pull = runtime.pull(&asked);
+    let look = async {
+        fake.started("reg.example/a:1").await;
+        runtime.sample(&image).await.unwrap()
+    };
+    tokio::select! {
+        pulled = pull => panic!("it hangs: {pulled:?}"),
+        sample = look => assert_eq!(sample, Sample::Nothing),
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -75,6 +75,7 @@ impl Node {
         let client = faults.client(&self.server);
         let config = Config {
             node: self.name.clone(),
+            name: format!("agent-of-{}", self.name),
             runtime: RuntimeChoice::Given(self.runtime.endpoint()),
             parallel: 2,
             min_free: MinFree::Bytes(0),

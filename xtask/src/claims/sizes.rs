@@ -15,7 +15,7 @@ pub fn judge(source: &Source) -> Vec<String> {
     let path = source.path.display();
     let lines: Vec<&str> = source.text.lines().collect();
     let mut wrong = Vec::new();
-    let own = lines.iter().position(|line| *line == "mod tests {").unwrap_or(lines.len());
+    let own = own(&source.text).len();
     if own > FILE_LINES && !lines.iter().take(TOP_LINES).any(|line| line.contains(REASON)) {
         wrong.push(format!(
             "{path}: {own} lines, above {FILE_LINES}; split it, or say why at its top: “{REASON}…”"
@@ -33,20 +33,25 @@ pub fn judge(source: &Source) -> Vec<String> {
     wrong
 }
 
+/// The lines of a file before its tests.
+pub fn own(text: &str) -> Vec<&str> {
+    text.lines().take_while(|line| *line != "mod tests {").collect()
+}
+
 /// Where functions begin, and their names.
-fn functions<'a>(lines: &[&'a str]) -> Vec<(usize, &'a str)> {
+pub fn functions<'a>(lines: &[&'a str]) -> Vec<(usize, &'a str)> {
     let name = |line: &&'a str| {
         let (before, after) = line.split_once("fn ")?;
         let is_declaration = before
             .split_whitespace()
-            .all(|word| word.starts_with("pub") || ["async", "const"].contains(&word));
+            .all(|word| word.starts_with("pub") || word.ends_with(')') || ["async", "const"].contains(&word));
         is_declaration.then(|| after.split(['(', '<']).next()).flatten()
     };
     lines.iter().enumerate().filter_map(|(place, line)| Some((place, name(line)?))).collect()
 }
 
 /// How many lines a function has; one that is only declared has none.
-fn length(lines: &[&str]) -> usize {
+pub fn length(lines: &[&str]) -> usize {
     let indent = lines[0].len() - lines[0].trim_start().len();
     let is_at_indent =
         |line: &&str| line.len() - line.trim_start().len() == indent && !line.trim().is_empty();
@@ -85,6 +90,12 @@ mod tests {
         assert!(wrong[0].starts_with("crates/plan/src/grant.rs:1: grant has 71 lines"), "{wrong:?}");
         let explained = format!("/// Long because it is a table.\n#[test]\n{}", function(90));
         assert_eq!(judged(explained), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_function_of_any_visibility_is_found() {
+        let lines = ["pub(in crate::plan) async fn grant(", "fn want<T>() {", "    let granted = do_fn (a);"];
+        assert_eq!(functions(&lines), [(0, "grant"), (1, "want")]);
     }
 
     #[test]

@@ -13,11 +13,12 @@ use crate::cargo;
 const MAIN: &str = "main";
 
 /// Files outside of all packages, and the package whose tests read them. Others are read by every package or by none.
-const READ_BY: [(&str, &str); 5] = [
+const READ_BY: [(&str, &str); 6] = [
     ("tools/", "prewarm-bed"),
     ("deploy/", "prewarm-generate"),
     ("docs/compatibility.md", "prewarm-sim"),
     ("docs/guide.md", "prewarm-corpus"),
+    ("docs/security.md", "prewarm-sim"),
     ("docs/testing.md", "xtask"),
 ];
 /// Packages whose tests read what is installed, without depending on what generates it.

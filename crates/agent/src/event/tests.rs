@@ -75,7 +75,7 @@ fn ending(tag: &str, failure: Option<&str>) -> Ending {
     let task = kruise::read(&spec).tasks.into_values().next().unwrap();
     let result = match failure {
         Some(message) => Ended::Failed { class: FailureClass::NotFound, message: Some(message.to_owned()) },
-        None => Ended::Pulled { bytes: None },
+        None => Ended::Pulled { bytes: None, results: None },
     };
     Ending { task, result, took: Duration::from_millis(1234) }
 }

@@ -33,7 +33,7 @@ fn a_fresh_agent_has_every_counter_at_zero() {
 #[test]
 fn a_pull_counts_once_with_its_bytes_and_duration() {
     let metrics = Metrics::new();
-    metrics.ended(&ending(Ended::Pulled { bytes: Some(1000) }, Duration::from_millis(1500)));
+    metrics.ended(&ending(Ended::Pulled { bytes: Some(1000), results: None }, Duration::from_millis(1500)));
     assert_eq!(lines(&metrics, "pulls"), [r#"prewarm_agent_pulls_total{result="succeeded",class=""} 1"#]);
     assert_eq!(lines(&metrics, "pulled"), ["prewarm_agent_pulled_bytes_total 1000"]);
     let durations = lines(&metrics, "pull_duration");

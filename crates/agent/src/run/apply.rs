@@ -10,6 +10,7 @@ use prewarm_plan::agent::Moment;
 use prewarm_plan::agent::kruise::Status;
 use prewarm_plan::agent::when::Change;
 use prewarm_plan::agent::worklist::{Decision, LookAhead, Start};
+use prewarm_runtime::Runtime;
 use tracing::debug;
 
 use super::{Loop, Message, Worker};
@@ -66,7 +67,7 @@ impl Loop {
         if let Some(room) = room {
             self.agent.metrics.room(room.free, room.capacity);
         }
-        Arc::new(Status::of(self.assignment.report(room)))
+        Arc::new(Status::of(self.assignment.report(room)).by(&self.agent.config.name))
     }
 
     /// Reports if it is time. A large status costs much to make, so none is made that could not leave yet.
@@ -100,16 +101,28 @@ impl Loop {
         api(self.agent.client.clone())
     }
 
-    /// Looks for the runtime in the background.
-    pub(super) fn find_runtime(&self) {
+    /// Looks for the runtime in the background, after a pause.
+    pub(super) fn find_runtime(&self, pause: Duration) {
         let (choice, min_free) = (self.agent.config.runtime.clone(), self.agent.config.min_free);
         let (sender, health) = (self.sender.clone(), self.agent.health.clone());
         tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
             let runtime = connect(&choice, &health).await;
-            let path = runtime.image_filesystem().await.ok();
-            let room = path.map(|path| RoomGuard::new(&path, choice.disk(&path), min_free));
+            let room = RoomGuard::of(&runtime, &choice, min_free).await.ok();
             drop(sender.send(Message::Found(runtime, room)).await);
         });
+    }
+
+    /// Looks for the disk of a runtime that did not say where its images lie. Meanwhile pulls go on without a guard: an image
+    /// that is there in time is worth more than a disk that is probably large enough.
+    pub(super) fn find_disk(&mut self, runtime: Runtime) {
+        let (choice, min_free) = (self.agent.config.runtime.clone(), self.agent.config.min_free);
+        let sender = self.sender.clone();
+        let worker = tokio::spawn(async move {
+            let room = RoomGuard::wait_for(&runtime, &choice, min_free).await;
+            drop(sender.send(Message::Guarded(room)).await);
+        });
+        self.disk_search = Some(Worker(worker.abort_handle()));
     }
 
     /// Begins a look at what is finished, when it is time.

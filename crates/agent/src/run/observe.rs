@@ -4,18 +4,19 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use prewarm_plan::agent::assignment::{Adoption, Object, Observed};
 use prewarm_plan::agent::conditions::Gate;
-use prewarm_plan::agent::worklist::{Ending, Outcome};
+use prewarm_plan::agent::runtime::Absence;
+use prewarm_plan::agent::worklist::{Ending, Failure, Outcome};
 use prewarm_plan::agent::{Moment, kruise};
 use prewarm_plan::object::Uid;
 use prewarm_runtime::{CallError, Runtime};
 use serde_json::Value;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::{Loop, Message, Worker};
 use crate::check;
 use crate::look;
 use crate::metrics::Target;
-use crate::pull::Update;
+use crate::pull::{Update, absence};
 use crate::room::RoomGuard;
 use crate::watch::Seen;
 
@@ -30,6 +31,7 @@ impl Loop {
             }
             Message::Seen(Seen::Trouble) | Message::Due => {}
             Message::Found(runtime, room) => self.use_runtime(runtime, room),
+            Message::Guarded(room) => self.guard_disk(room),
             Message::Updated(attempt, Update::Progress(bytes)) => {
                 self.assignment.worklist.progressed(attempt, bytes);
             }
@@ -38,7 +40,8 @@ impl Loop {
             Message::Looked(findings) => self.note_look(findings, now),
             Message::Written(uid, result) => {
                 self.agent.metrics.wrote_status(result.is_ok());
-                self.reporter.written(&uid, result, now.elapsed, rand::random());
+                let news = self.reporter.written(&uid, result, now.elapsed, rand::random());
+                self.tell_unkept(news);
             }
             Message::Removed => self.check_at = Some(now.elapsed),
             Message::Checked(answer) => self.note(answer, now),
@@ -52,22 +55,44 @@ impl Loop {
     fn adopt(&mut self, object: &DynamicObject, now: Moment) {
         let part = |name| object.data.get(name).unwrap_or(&Value::Null);
         let (spec, status) = (part("spec"), part("status"));
+        let foreign = self.reporter.foreign(object, &self.agent.config.name);
         let observed = Observed {
             uid: object.uid().map(Uid::from),
             is_ending: object.metadata.deletion_timestamp.is_some(),
             asked: kruise::read(spec),
             reported: kruise::reported(status),
             first_sync: kruise::reported_first_sync(status),
+            is_foreign: foreign.is_some(),
         };
         let adoption = self.assignment.observe(observed, now);
         if adoption.object == Object::Another {
             self.look_ahead = None;
             self.agent.events.set_uid(object.uid());
         }
+        if adoption.object == Object::Same {
+            self.tell_rival(foreign.as_ref().and_then(|status| status.reporter()));
+        }
         if adoption.object != Object::Gone {
             self.reporter.observe(object);
         }
         self.take_over(adoption);
+    }
+
+    /// Another agent reports for this node. It is named once.
+    fn tell_rival(&mut self, rival: Option<&str>) {
+        if rival.is_some() && rival != self.rival.as_deref() {
+            warn!(reporter = rival, "another agent reports for this node; let only one DaemonSet run");
+            self.rival = rival.map(str::to_owned);
+        }
+    }
+
+    /// The server does not keep all that is reported. What is news is told once, and the probes have it as long as it is so.
+    fn tell_unkept(&self, news: Option<String>) {
+        self.agent.health.set_remark(self.reporter.unkept());
+        if let Some(news) = news {
+            warn!("{news}");
+            self.agent.events.record_unkept(news);
+        }
     }
 
     fn take_over(&mut self, adoption: Adoption) {
@@ -99,27 +124,54 @@ impl Loop {
         self.agent.metrics.has_runtime(true);
         let watcher = tokio::spawn(check::follow_removals(runtime.clone(), self.removed.clone()));
         self.watcher = Some(Worker(watcher.abort_handle()));
+        if room.is_none() {
+            self.find_disk(runtime.clone());
+        }
         self.runtime = Some((runtime, room));
         // It may keep its images on another disk.
         self.gate = Gate::default();
         self.check_at = Some(self.start.elapsed());
     }
 
+    /// The disk that could not be watched so far is.
+    fn guard_disk(&mut self, room: RoomGuard) {
+        if let Some((_, guard)) = &mut self.runtime {
+            *guard = Some(room);
+        }
+    }
+
     fn end(&mut self, attempt: u64, outcome: Outcome, now: Moment) {
         self.workers.remove(&attempt);
         match &outcome {
-            Outcome::Interrupted => self.forget_runtime(),
-            Outcome::Failed(failure) => self.agent.metrics.attempt_failed(failure.class),
-            Outcome::Succeeded { .. } => {}
+            Outcome::Interrupted(absence) => self.forget_runtime(*absence, now),
+            Outcome::Failed(_) | Outcome::Succeeded { .. } => self.patience.answered(),
+            Outcome::NoRoom(_) => {}
         }
-        if let Some(ending) = self.assignment.worklist.ended(attempt, outcome, now, rand::random()) {
+        let failure = if let Outcome::Failed(failure) = &outcome { Some(failure.class) } else { None };
+        let ending = match outcome {
+            Outcome::NoRoom(failure) => self.stop_for_room(attempt, failure, now),
+            outcome => self.assignment.worklist.ended(attempt, outcome, now, rand::random()),
+        };
+        if let Some(class) = failure.or_else(|| ending.as_ref()?.failure()) {
+            self.agent.metrics.attempt_failed(class);
+        }
+        if let Some(ending) = ending {
             self.record(&ending);
         }
     }
 
+    /// Whoever fills the disk has failed; the others wait for room.
+    fn stop_for_room(&mut self, attempt: u64, failure: Failure, now: Moment) -> Option<Ending> {
+        let shortage = self.assignment.worklist.ran_short(attempt, failure, now, rand::random());
+        for attempt in shortage.stopped {
+            self.workers.remove(&attempt);
+        }
+        shortage.ending
+    }
+
     fn note_look(&mut self, findings: look::Findings, now: Moment) {
-        if findings.is_runtime_away {
-            self.forget_runtime();
+        if let Some(absence) = findings.absence {
+            self.forget_runtime(absence, now);
         }
         for ending in self.assignment.worklist.looked(findings.number, findings.found, now) {
             self.record(&ending);
@@ -127,12 +179,14 @@ impl Loop {
     }
 
     /// The runtime does not answer. That is nobody's failure; whoever wants it waits until it is found again.
-    fn forget_runtime(&mut self) {
+    fn forget_runtime(&mut self, absence: Absence, now: Moment) {
         if self.runtime.take().is_some() {
             self.agent.metrics.reconnected(Target::Runtime);
             self.agent.metrics.has_runtime(false);
             self.agent.health.forget_runtime();
-            self.find_runtime();
+            self.disk_search = None;
+            let pause = self.patience.pause(absence, now.elapsed);
+            self.find_runtime(pause);
         }
     }
 
@@ -145,8 +199,14 @@ impl Loop {
         self.is_checking = false;
         let findings = match answer {
             Ok(findings) => findings,
-            Err(error) if error.is_runtime_away() => return self.forget_runtime(),
-            Err(error) => return debug!(%error, "the images could not be listed"),
+            Err(error) => {
+                if let Some(absence) = absence(&error) {
+                    self.forget_runtime(absence, now);
+                } else {
+                    debug!(%error, "the images could not be listed");
+                }
+                return;
+            }
         };
         let losses = findings.listing.map_or(0, |listing| self.assignment.worklist.checked(&listing, now));
         self.agent.metrics.lost_images(losses);

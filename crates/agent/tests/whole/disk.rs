@@ -10,6 +10,7 @@ use prewarm_agent::config::RuntimeChoice;
 use prewarm_agent::disk::{Filesystem, Room};
 use prewarm_api::kruise::{FailureClass, PullPhase};
 use prewarm_plan::agent::disk::MinFree;
+use prewarm_runtime::fake::{Call, Outcome};
 use serde_json::json;
 
 use crate::node::{Node, image, pass};
@@ -71,6 +72,53 @@ async fn a_running_pull_stops_when_room_runs_out_and_is_not_tried_again() {
     assert_eq!(tag.failure_class, Some(FailureClass::NoSpace));
     let message = tag.message.unwrap();
     assert!(message.contains("no space (attempt 1 of 4): stopped for lack of room: "), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_fills_the_disk_fails_and_its_neighbours_wait_for_room_without_losing_an_attempt() {
+    const BOMB: &str = "reg.example/bomb:1";
+    let mut node = Node::new();
+    node.fake.image(BOMB).takes(Duration::from_secs(20));
+    node.fake.image(APP).takes(Duration::from_secs(20));
+    // It needs all the room that there is within five seconds, and gives it back when it is cancelled.
+    let fake = node.fake.clone();
+    let disk = Arc::new(move || {
+        let is_large =
+            |call: &Call| call.outcome == Outcome::Running && call.started.elapsed().as_secs() >= 5;
+        let free = if fake.calls_of(BOMB).iter().any(is_large) { 100 } else { 500 };
+        Room { free, capacity: 1000 }
+    });
+    node.config.runtime = RuntimeChoice::Simulated(node.fake.endpoint(), disk);
+    node.config.min_free = MinFree::Share(2000);
+    let names = ["app", "bomb"].map(|name| (format!("reg.example/{name}"), image(&["1"])));
+    node.ask(names.into_iter().collect()).await;
+    node.start();
+    let status = node.settled(2).await;
+    assert_eq!((status.succeeded, status.failed), (1, 1), "{status:#?}");
+    let (app, bomb) = (node.tag(NAME, "1").await, node.tag("reg.example/bomb", "1").await);
+    assert_eq!((app.phase, app.failed_attempts), (PullPhase::Succeeded, 0));
+    assert_eq!((bomb.failure_class, bomb.failed_attempts), (Some(FailureClass::NoSpace), 1));
+    assert_eq!((node.fake.calls_of(APP).len(), node.fake.calls_of(BOMB).len()), (2, 2));
+    let metrics = node.metrics.encode();
+    assert!(metrics.contains("pulls_total{result=\"cancelled\",class=\"\"} 0"), "{metrics}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runtime_that_does_not_say_where_its_images_lie_is_asked_again() {
+    let mut node = Node::new();
+    node.fake.keeps_images_in(Path::new(""));
+    node.fake.image(APP);
+    node.fake.image("reg.example/next:1");
+    node.config.min_free = MinFree::Bytes(u64::MAX);
+    node.ask(json!({ NAME: image(&["1"]) })).await;
+    node.start();
+    assert_eq!(node.settled(1).await.succeeded, 1, "it does not keep images away");
+    node.fake.keeps_images_in(Path::new("/dev/shm"));
+    pass(11.0).await;
+    node.change(json!({ "reg.example/next": image(&["1"]) })).await;
+    pass(60.0).await;
+    let message = node.tag("reg.example/next", "1").await.message.unwrap();
+    assert!(message.starts_with("waits for room: "), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,6 +23,7 @@ async fn the_status_has_exactly_the_fields_of_old_and_ours_beside_them() {
     node.start();
     let mut status = node.settled(2).await;
     assert!(status.image_filesystem.take().is_some());
+    assert_eq!(status.reported_by.take().as_deref(), Some("agent-1"));
     let time = |text: &str| Some(serde_json::from_value(json!(text)).unwrap());
     let ids: Vec<_> = tags(&status).into_iter().map(|tag| tag.image_id).collect();
     let done = |tag: &str, image_id: &Option<String>| ImageTagStatus {

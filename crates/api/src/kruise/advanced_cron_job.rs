@@ -214,6 +214,8 @@ pub enum SkipReason {
     Forbidden,
     /// The API server refused it.
     Refused,
+    /// A hundred runs of the cron job had not ended.
+    TooMany,
     /// It could not start within startingDeadlineSeconds.
     TooLate,
     /// No controller was running when it was due, and a later run was due when one started.

@@ -25,6 +25,8 @@ pub enum FailureClass {
     TimedOut,
     /// The content does not match its digest.
     Corrupt,
+    /// The container runtime stopped each time it pulled the image.
+    RuntimeCrash,
     /// None of the others, or a class that a newer version wrote.
     #[default]
     #[serde(other)]
@@ -33,7 +35,7 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// Every class, in the order of their declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NotFound,
         Self::NoPlatform,
         Self::InvalidReference,
@@ -44,6 +46,7 @@ impl FailureClass {
         Self::NoSpace,
         Self::TimedOut,
         Self::Corrupt,
+        Self::RuntimeCrash,
         Self::Unknown,
     ];
 
@@ -60,6 +63,7 @@ impl FailureClass {
             Self::NoSpace => "NoSpace",
             Self::TimedOut => "TimedOut",
             Self::Corrupt => "Corrupt",
+            Self::RuntimeCrash => "RuntimeCrash",
             Self::Unknown => "Unknown",
         }
     }

@@ -187,6 +187,10 @@ pub struct NodeImageStatus {
     /// Space on the filesystem that holds the node's images, at the time of this report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_filesystem: Option<ImageFilesystem>,
+    /// The agent's pod that wrote this report. Two that alternate are two agents on one node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub reported_by: Option<String>,
 }
 
 /// Space on the filesystem that holds the node's images.
@@ -256,7 +260,8 @@ pub struct ImageTagStatus {
     #[schemars(length(max = 32768))]
     pub message: Option<String>,
     /// The class of the last failure: `NotFound`, `NoPlatform`, `InvalidReference`, `Unauthorized`,
-    /// `RateLimited`, `Unreachable`, `Tls`, `NoSpace`, `TimedOut`, `Corrupt` or `Unknown`.
+    /// `RateLimited`, `Unreachable`, `Tls`, `NoSpace`, `TimedOut`, `Corrupt`, `RuntimeCrash` or
+    /// `Unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", length(max = 63))]
     pub failure_class: Option<FailureClass>,
@@ -264,6 +269,10 @@ pub struct ImageTagStatus {
     #[serde(default, skip_serializing_if = "is_zero_i32")]
     #[schemars(range(min = 0), extend("default" = null))]
     pub failed_attempts: i32,
+    /// How many times the container runtime stopped while it pulled this version.
+    #[serde(default, skip_serializing_if = "is_zero_i32")]
+    #[schemars(range(min = 0), extend("default" = null))]
+    pub interruptions: i32,
     /// Bytes of the image that have arrived, if the runtime reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -275,6 +284,29 @@ pub struct ImageTagStatus {
     /// When the image was found to be missing from the node after it had been pulled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_at: Option<Time>,
+    /// For which jobs the result counts, if the pull took the credentials of one of them: the jobs that wanted the tag when
+    /// it began. A job with a `failureClass` was refused with its own credentials; for a job that is missing here and has
+    /// the policy `Always`, the tag is pulled again. Absent if the result counts for every job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub owner_results: Option<Vec<OwnerResult>>,
+}
+
+/// How a pull ended for one job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerResult {
+    /// UID of the job.
+    #[schemars(length(max = 128))]
+    pub uid: String,
+    /// The class of the failure for this job. Absent if the result counts for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", length(max = 63))]
+    pub failure_class: Option<FailureClass>,
+    /// Why the result does not count for this job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32768))]
+    pub message: Option<String>,
 }
 
 /// How a first pass ended.

@@ -27,17 +27,33 @@ pub enum CompletionType {
     Never,
 }
 
+/// The longest time of one attempt, in seconds: a day. An attempt that takes longer holds a place for nothing.
+pub const MAX_TIMEOUT_SECONDS: i32 = 86_400;
+/// The most repetitions of a failed attempt. With pauses of half a minute they take a day, however fast each one fails.
+pub const MAX_BACKOFF_LIMIT: i32 = 1_000;
+
 /// How long one pull may take and how often it is tried again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PullPolicy {
-    /// Seconds after which one attempt to pull the image is given up. Defaults to 600.
-    #[schemars(range(min = 0))]
+    /// Seconds after which one attempt to pull the image is given up, at most 86400. Defaults to 600.
+    #[schemars(range(min = 0, max = MAX_TIMEOUT_SECONDS))]
     pub timeout_seconds: i32,
-    /// How many times a failed attempt is repeated before the node counts as failed; 0 means a single
+    /// How many times a failed attempt is repeated before the node counts as failed, at most 1000; 0 means a single
     /// attempt. Defaults to 3.
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_BACKOFF_LIMIT))]
     pub backoff_limit: i32,
+}
+
+impl PullPolicy {
+    /// The same policy within the bounds of its schema: a stored one may be from a time without them.
+    #[must_use]
+    pub fn bounded(&self) -> Self {
+        Self {
+            timeout_seconds: self.timeout_seconds.min(MAX_TIMEOUT_SECONDS),
+            backoff_limit: self.backoff_limit.min(MAX_BACKOFF_LIMIT),
+        }
+    }
 }
 
 impl Default for PullPolicy {

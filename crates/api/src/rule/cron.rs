@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Check, Rule, broadcast, has, object_name, pull, schedule, text};
+use super::{Check, Rule, broadcast, has, object_name, pull, schedule, size, text};
 
 /// A run's name is the cron's, a dash and ten digits, and may itself have at most 63 characters.
 const MAX_NAME_WITH_PODS: usize = broadcast::MAX_NAME - 11;
@@ -135,5 +135,6 @@ fn image_list(at: &str) -> Vec<Rule> {
         pull::image("kruise V45", &format!("{at}.images[]")),
     ];
     rules.extend(pull::template(at));
+    rules.extend(size::children(at));
     rules
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Check, Rule, has, has_items, text};
+use super::{Check, Rule, has, has_items, size, text};
 use crate::reference::{ImageRef, PATTERN};
 use crate::selector::LABEL_KEY_PATTERN;
 
@@ -35,6 +35,7 @@ pub fn image_pull_job() -> Vec<Rule> {
 pub fn image_list_pull_job() -> Vec<Rule> {
     let mut rules = template("spec");
     rules.push(image("kruise V21", "spec.images[]"));
+    rules.extend(size::children("spec"));
     rules
 }
 
@@ -119,6 +120,7 @@ pub fn template(at: &str) -> Vec<Rule> {
             check: Check::Value(deadline_fits_timeout),
         },
     ];
+    rules.extend(size::sandbox(at));
     rules.extend(label_selector(&format!("{at}.selector")));
     rules.extend(label_selector(&format!("{at}.podSelector")));
     rules

@@ -65,7 +65,7 @@ pub async fn kubectl_explains_every_kind_in_every_version() -> anyhow::Result<()
     Ok(())
 }
 
-pub async fn the_server_prints_the_columns_that_people_know() -> anyhow::Result<()> {
+pub async fn the_server_prints_the_usual_columns() -> anyhow::Result<()> {
     let server = ApiServer::shared().await?;
     install::definitions(&server.client()?, prewarm_api::crd::all()).await?;
     let kruise = ["v1alpha1", "v1beta1"].map(|version| format!("/apis/apps.kruise.io/{version}"));

@@ -10,6 +10,7 @@ use prewarm_plan::cluster::node_image::silence::judged;
 use prewarm_plan::time::stamp;
 use serde_json::json;
 
+use super::answer::in_words;
 use super::write::json_patch;
 use super::{FIELD_MANAGER, Writer};
 use crate::metrics::Written;
@@ -24,7 +25,7 @@ impl Writer {
             Some(Ok(None)) => return Outcome::Gone,
             answer => {
                 self.count(Written::NodeImageStatus, answer.as_ref());
-                return Outcome::Failed(None);
+                return Outcome::Failed(answer.and_then(Result::err).as_ref().and_then(in_words));
             }
         };
         let is_that = object.metadata.uid.as_deref() == ticket.uid.as_deref();

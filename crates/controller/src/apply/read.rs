@@ -6,15 +6,14 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Resource};
-use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_plan::cluster::{Input, Kind};
 use prewarm_plan::object::{ObjectKey, Uid};
 use serde::de::DeserializeOwned;
 
 use super::Writer;
-use crate::watch::{BroadcastPod, SlimJob, Watched};
+use super::api::with_api;
+use crate::watch::Watched;
 
 /// The pause after the API server could not be asked.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -22,23 +21,12 @@ const PAUSE: Duration = Duration::from_secs(2);
 impl Writer {
     /// Says what an object is like, or that it is gone. `None` for kinds that only watches know.
     pub(super) async fn read_object(&self, kind: Kind, key: ObjectKey, uid: Uid) -> Option<Input> {
-        let client = self.client.clone();
         let here = key.namespace.clone();
-        Some(match kind {
-            Kind::NodeImage => self.look::<NodeImage>(Api::all(client), key, uid).await,
-            Kind::ImagePullJob => self.look::<ImagePullJob>(Api::namespaced(client, &here), key, uid).await,
-            Kind::ImageListPullJob => {
-                self.look::<ImageListPullJob>(Api::namespaced(client, &here), key, uid).await
-            }
-            Kind::Secret => self.look::<Secret>(Api::namespaced(client, &here), key, uid).await,
-            Kind::BroadcastJob => self.look::<BroadcastJob>(Api::namespaced(client, &here), key, uid).await,
-            Kind::BroadcastPod => self.look::<BroadcastPod>(Api::namespaced(client, &here), key, uid).await,
-            Kind::AdvancedCronJob => {
-                self.look::<AdvancedCronJob>(Api::namespaced(client, &here), key, uid).await
-            }
-            Kind::Job => self.look::<SlimJob>(Api::namespaced(client, &here), key, uid).await,
-            Kind::Node | Kind::Pod => return None,
-        })
+        with_api!(
+            self.client.clone(), kind, &here,
+            api => Some(self.look(api, key, uid).await),
+            else None
+        )
     }
 
     async fn look<K>(&self, api: Api<K>, key: ObjectKey, uid: Uid) -> Input

@@ -4,7 +4,6 @@ use std::fmt::Debug;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource};
-use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_plan::cluster::command::{Outcome, Target, Ticket, Verb, Write};
 use prewarm_plan::cluster::{Kind, Object};
 use serde::de::DeserializeOwned;
@@ -12,9 +11,10 @@ use serde_json::Value;
 use tracing::warn;
 
 use super::answer::outcome;
+use super::api::with_api;
 use super::{FIELD_MANAGER, Writer};
 use crate::metrics::Written;
-use crate::watch::{BroadcastPod, SlimJob, Watched};
+use crate::watch::Watched;
 
 /// What can be written like any other object.
 pub(super) trait Writable:
@@ -28,33 +28,18 @@ impl Writer {
     /// Carries a write out.
     pub(super) async fn write(&self, write: Write) -> Outcome<Object> {
         let Write { ticket, verb } = write;
-        let (client, namespace) = (self.client.clone(), &ticket.key.namespace);
-        match (ticket.kind, verb) {
-            (_, Verb::Copy(source, action)) => self.write_copy(&source, &ticket.key.name, action).await,
-            (_, Verb::Judge(verdicts)) => self.judge(&ticket, &verdicts).await,
-            (Kind::NodeImage, verb) => self.send_to::<NodeImage>(&Api::all(client), &ticket, verb).await,
-            (Kind::ImagePullJob, verb) => {
-                self.send_to::<ImagePullJob>(&Api::namespaced(client, namespace), &ticket, verb).await
+        let verb = match verb {
+            Verb::Copy(excerpt, action) => {
+                return self.write_copy(&excerpt, &ticket.key.name, action).await;
             }
-            (Kind::ImageListPullJob, verb) => {
-                self.send_to::<ImageListPullJob>(&Api::namespaced(client, namespace), &ticket, verb).await
-            }
-            (Kind::BroadcastJob, verb) => {
-                self.send_to::<BroadcastJob>(&Api::namespaced(client, namespace), &ticket, verb).await
-            }
-            (Kind::BroadcastPod, verb) => {
-                self.send_to::<BroadcastPod>(&Api::namespaced(client, namespace), &ticket, verb).await
-            }
-            (Kind::AdvancedCronJob, verb) => {
-                self.send_to::<AdvancedCronJob>(&Api::namespaced(client, namespace), &ticket, verb).await
-            }
-            (Kind::Job, verb) => {
-                self.send_to::<SlimJob>(&Api::namespaced(client, namespace), &ticket, verb).await
-            }
-            (Kind::Node | Kind::Pod | Kind::Secret, _) => {
-                unreachable!("nobody asks for a write to a {}", ticket.kind.as_str())
-            }
-        }
+            Verb::Judge(verdicts) => return self.judge(&ticket, &verdicts).await,
+            verb => verb,
+        };
+        with_api!(
+            self.client.clone(), ticket.kind, &ticket.key.namespace,
+            api => self.send_to(&api, &ticket, verb).await,
+            else unreachable!("nobody asks for a write to a {}", ticket.kind.as_str())
+        )
     }
 
     async fn send_to<K: Writable>(&self, api: &Api<K>, ticket: &Ticket, verb: Verb) -> Outcome<Object> {

@@ -1,10 +1,10 @@
 //! All metrics of the controller, with their names and help.
 
+use prewarm_process::metrics::{No, One, Own, Two};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 /// What comes before the name of every metric.
@@ -14,13 +14,9 @@ const TURN_BUCKETS: [f64; 10] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 
 /// What nodes take is told apart from a second, which is as fine as times in objects are, to an hour.
 const GRANT_BUCKETS: [f64; 11] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0];
 
-/// No label, one, or two.
-pub type No = [(&'static str, &'static str); 0];
-pub type One = [(&'static str, &'static str); 1];
-pub type Two = [(&'static str, &'static str); 2];
-
 pub struct Families {
     pub registry: Registry,
+    pub own: Own,
     pub passes: Family<One, Counter>,
     pub turns: Histogram,
     pub queue: Gauge,
@@ -30,7 +26,6 @@ pub struct Families {
     /// Absent if there is none.
     pub oldest_grant: Family<No, Gauge>,
     pub bytes: Counter,
-    pub writes: Family<Two, Counter>,
     pub nodes: Family<One, Gauge>,
     pub tags: Family<One, Gauge>,
     pub jobs: Family<Two, Gauge>,
@@ -41,13 +36,14 @@ pub struct Families {
     pub runs_skipped: Family<One, Counter>,
     pub leads: Gauge,
     pub reconnects: Family<One, Counter>,
-    pub dropped_events: Counter,
+    pub unreadable: Family<One, Gauge>,
 }
 
 impl Families {
     pub fn new() -> Self {
         let families = Self {
             registry: Registry::with_prefix(PREFIX),
+            own: Own::default(),
             passes: Family::default(),
             turns: Histogram::new(TURN_BUCKETS),
             queue: Gauge::default(),
@@ -56,7 +52,6 @@ impl Families {
             grant_durations: Family::new_with_constructor(|| Histogram::new(GRANT_BUCKETS)),
             oldest_grant: Family::default(),
             bytes: Counter::default(),
-            writes: Family::default(),
             nodes: Family::default(),
             tags: Family::default(),
             jobs: Family::default(),
@@ -67,7 +62,7 @@ impl Families {
             runs_skipped: Family::default(),
             leads: Gauge::default(),
             reconnects: Family::default(),
-            dropped_events: Counter::default(),
+            unreadable: Family::default(),
         };
         families.with_work().with_cluster().with_process()
     }
@@ -104,6 +99,8 @@ impl Families {
         registry.register("job_nodes", help, self.job_nodes.clone());
         let help = "Pods of unfinished BroadcastJobs, by state";
         registry.register("broadcast_pods", help, self.broadcast_pods.clone());
+        let help = "Objects that this version cannot read and leaves as they are, by kind";
+        registry.register("unreadable_objects", help, self.unreadable.clone());
         self
     }
 
@@ -114,14 +111,9 @@ impl Families {
         let help = "Time that deciding takes";
         registry.register_with_unit("turn_duration", help, Unit::Seconds, self.turns.clone());
         registry.register("queue", "Objects that wait to be looked at", self.queue.clone());
-        let help = "Writes to the Kubernetes API, by kind and result";
-        registry.register("api_writes", help, self.writes.clone());
         registry.register("leader", "1 if this process leads", self.leads.clone());
         registry.register("watch_reconnects", "Watches that were lost, by kind", self.reconnects.clone());
-        let help = "Things that were not told as an event";
-        registry.register("events_dropped", help, self.dropped_events.clone());
-        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The version of this controller", version);
+        self.own.register(registry, "controller");
         self
     }
 }

@@ -4,11 +4,11 @@ use prewarm_api::kruise::{FailureClass, SkipReason};
 use prewarm_plan::cluster::advanced_cron_job::runs::{Fate, Runs};
 use prewarm_plan::cluster::measure::Measured;
 use prewarm_plan::cluster::measure::{End, Phase};
+use prewarm_process::metrics::Two;
 
 use super::Metrics;
-use super::families::Two;
 
-const FATES: [Fate; 11] = [
+const FATES: [Fate; 12] = [
     Fate::OnTime,
     Fate::Late,
     Fate::Succeeded,
@@ -17,6 +17,7 @@ const FATES: [Fate; 11] = [
     Fate::Deleted,
     Fate::Skipped(SkipReason::Paused),
     Fate::Skipped(SkipReason::Forbidden),
+    Fate::Skipped(SkipReason::TooMany),
     Fate::Skipped(SkipReason::Refused),
     Fate::Skipped(SkipReason::TooLate),
     Fate::Skipped(SkipReason::Missed),
@@ -81,6 +82,7 @@ const fn skip_word(reason: SkipReason) -> &'static str {
     match reason {
         SkipReason::Paused => "paused",
         SkipReason::Forbidden => "forbidden",
+        SkipReason::TooMany => "too_many",
         SkipReason::Refused => "refused",
         SkipReason::TooLate => "too_late",
         SkipReason::Missed => "missed",

@@ -1,12 +1,15 @@
 //! What there is in the cluster, as gauges. They are set when the kernel was counted, and stay until it is counted again.
 
+use std::collections::BTreeMap;
+
+use prewarm_plan::cluster::Kind;
 use prewarm_plan::cluster::size::Size;
 use prewarm_plan::cluster::size::{BroadcastPods, JobNodes, JobStates, Jobs, Nodes, Tags};
+use prewarm_process::metrics::{One, set};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::families::One;
-use super::{Metrics, set};
+use super::Metrics;
 
 impl Metrics {
     /// How much the kernel holds.
@@ -31,6 +34,14 @@ impl Metrics {
             families.oldest_grant.get_or_create(&[]).set(at.as_second());
         } else {
             families.oldest_grant.clear();
+        }
+    }
+
+    /// How many objects of each kind cannot be read.
+    pub fn cannot_read(&self, counts: &BTreeMap<Kind, usize>) {
+        for kind in Kind::ALL {
+            let count = counts.get(&kind).copied().unwrap_or(0);
+            set(&self.families.unreadable.get_or_create(&[("kind", kind.as_str())]), count);
         }
     }
 

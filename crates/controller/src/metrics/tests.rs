@@ -30,9 +30,9 @@ fn every_series_is_there_from_the_start_at_zero() {
     assert_eq!(counts("api_writes_total{"), Written::ALL.len() * WriteResult::ALL.len());
     assert_eq!(counts("watch_reconnects_total{"), Kind::ALL.len());
     assert_eq!((counts("passes_total{"), counts("jobs{"), counts("nodes{"), counts("tags{")), (6, 18, 5, 5));
-    assert_eq!((counts("job_nodes{"), counts("broadcast_pods{"), counts("grants_ended_total{")), (8, 5, 13));
+    assert_eq!((counts("job_nodes{"), counts("broadcast_pods{"), counts("grants_ended_total{")), (8, 5, 14));
     assert_eq!((counts("cron_runs_started_total{"), counts("cron_runs_ended_total{")), (2, 4));
-    assert_eq!((counts("cron_runs_skipped_total{"), counts("grant_duration_seconds_count{")), (5, 5));
+    assert_eq!((counts("cron_runs_skipped_total{"), counts("grant_duration_seconds_count{")), (6, 5));
     assert_eq!(counts("oldest"), 0, "there is none");
     assert_eq!(told(&Metrics::new()), BTreeSet::new());
     assert!(text.contains(concat!(r#"prewarm_controller_build_info{version=""#, env!("CARGO_PKG_VERSION"))));

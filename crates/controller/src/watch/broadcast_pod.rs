@@ -1,10 +1,8 @@
 //! Pods of BroadcastJobs, without what we do not need.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Affinity, ContainerStatus, Pod as PodObject, PodCondition};
-use kube::Resource;
 use kube::api::ObjectMeta;
 use prewarm_api::kruise::BROADCAST_JOB;
 use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
@@ -12,9 +10,9 @@ use prewarm_plan::cluster::broadcast_job::fitness::NAME_FIELD;
 use prewarm_plan::cluster::broadcast_job::pod::{Phase, Pod};
 use prewarm_plan::cluster::{Kind, Object};
 use prewarm_plan::object::ObjectKey;
+use prewarm_process::stands_for;
 use serde::Deserialize;
 
-use super::slim::stands_for;
 use super::watched::Watched;
 
 /// A pod, as far as its job needs it.

@@ -1,17 +1,14 @@
 //! Jobs that cron jobs make, without what we do not need.
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Resource;
 use kube::api::ObjectMeta;
 use prewarm_plan::cluster::advanced_cron_job::child::Child;
 use prewarm_plan::cluster::{Kind, Object};
 use prewarm_plan::object::ObjectKey;
+use prewarm_process::stands_for;
 use serde::Deserialize;
 
-use super::slim::stands_for;
 use super::watched::Watched;
 
 /// A Job, as far as its cron job needs it.

@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::{Node, Secret};
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_plan::cluster::secret::Copy;
 use prewarm_plan::cluster::{Kind, Object};
+use prewarm_process::slim::{SlimNode, SlimPod};
 
-use super::slim::{SlimNode, SlimPod};
-use crate::content;
+use crate::content::{self, Held};
 
 /// A kind that is watched.
 pub trait Watched: Sized {
@@ -42,7 +42,8 @@ impl Watched for Secret {
     const KIND: Kind = Kind::Secret;
 
     fn into_object(self) -> Object {
-        Copy::read(&self.metadata, content::of(&self)).into()
+        let held = Held(self);
+        Copy::read(&held.0.metadata, content::of(&held)).into()
     }
 }
 

@@ -55,7 +55,7 @@ pub async fn ask(source: &dyn CredentialSource, image: &str) -> Found {
     let request = CredentialRequest {
         image: image.parse().unwrap(),
         secrets: vec![],
-        beneficiary: prewarm_credentials::Beneficiary::Person,
+        beneficiaries: vec![prewarm_credentials::Beneficiary::Person],
     };
     source.credentials(&request).await
 }

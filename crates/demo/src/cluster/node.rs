@@ -59,6 +59,7 @@ impl Node {
         let registered = register(&site, client.clone(), &*clock).await;
         registered.map_err(|error| StartError::Node(site.name.clone(), error))?;
         let config = Config {
+            name: format!("agent-of-{}", site.name),
             node: site.name,
             runtime: store.runtime_choice(),
             parallel: PARALLEL,

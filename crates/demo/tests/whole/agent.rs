@@ -44,6 +44,7 @@ impl Worker {
         let client = server.client();
         let config = Config {
             node: NODE.to_owned(),
+            name: "agent".to_owned(),
             runtime: site.store.runtime_choice(),
             parallel: 2,
             min_free: MinFree::default(),

@@ -23,6 +23,8 @@ pub(super) struct Fate {
     pub(super) after: Duration,
     /// How it fails, if it does.
     pub(super) failure: Option<Failure>,
+    /// Whether its answer stops in the middle.
+    pub(super) stalls: bool,
     /// How far its answer lags behind, if it may.
     pub(super) stale: Option<Staleness>,
     /// What becomes of the watch, if it is one.
@@ -37,6 +39,7 @@ pub(super) enum Failure {
     InternalError,
     Refused,
     AnswerLost,
+    Unanswered,
 }
 
 /// How old an answer is.
@@ -76,7 +79,14 @@ impl Fate {
     fn new(random: Xoshiro256PlusPlus) -> Self {
         let watch =
             WatchFate { cut: None, delay: None, withholds_bookmarks: false, is_scripted: false, random };
-        Self { before: Duration::ZERO, after: Duration::ZERO, failure: None, stale: None, watch }
+        Self {
+            before: Duration::ZERO,
+            after: Duration::ZERO,
+            failure: None,
+            stalls: false,
+            stale: None,
+            watch,
+        }
     }
 
     /// The fate that the plan and the seed choose. Everything is drawn, always in the same order, so that changing one
@@ -96,6 +106,7 @@ impl Fate {
             before,
             after: latency.saturating_sub(before),
             failure,
+            stalls: false,
             stale: is_stale.then_some(Staleness { by, even_quorum: rates.stale_quorum_reads }),
             watch: WatchFate {
                 cut,
@@ -117,6 +128,8 @@ impl Fate {
             Action::InternalError => self.failure = Some(Failure::InternalError),
             Action::Refused => self.failure = Some(Failure::Refused),
             Action::AnswerLost => self.failure = Some(Failure::AnswerLost),
+            Action::Unanswered => self.failure = Some(Failure::Unanswered),
+            Action::Stalled => self.stalls = true,
             Action::CutWatch(events, how) => self.watch.cut = Some(WatchCut { events, after: None, how }),
             Action::DelayWatch(delay) => self.watch.delay = Some(delay..=delay),
             Action::WithholdBookmarks => self.watch.withholds_bookmarks = true,

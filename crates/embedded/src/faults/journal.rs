@@ -42,6 +42,10 @@ pub enum Happened {
     Refused,
     /// The server answered with this code, and the answer was lost.
     AnswerLost(u16),
+    /// The server answered with this code, and no packet of the answer arrives.
+    Unanswered(u16),
+    /// The server answered with this code, and the answer stops in the middle.
+    Stalled(u16),
     /// The watch was cut.
     WatchCut(Cut),
     /// An event of the watch was delayed by this.
@@ -62,6 +66,8 @@ impl Happened {
             Self::InternalError => "internal-error",
             Self::Refused => "refused",
             Self::AnswerLost(_) => "answer-lost",
+            Self::Unanswered(_) => "unanswered",
+            Self::Stalled(_) => "stalled",
             Self::WatchCut(_) => "watch-cut",
             Self::EventDelayed(_) => "event-delayed",
             Self::BookmarkWithheld => "bookmark-withheld",
@@ -82,6 +88,8 @@ impl fmt::Display for Entry {
             Happened::InternalError => write!(out, "500"),
             Happened::Refused => write!(out, "refused"),
             Happened::AnswerLost(code) => write!(out, "{code}, but the answer was lost"),
+            Happened::Unanswered(code) => write!(out, "{code}, but the answer never arrives"),
+            Happened::Stalled(code) => write!(out, "{code}, but the answer stops in the middle"),
             Happened::WatchCut(how) => write!(out, "watch cut ({how:?})"),
             Happened::EventDelayed(delay) => write!(out, "event delayed by {delay:?}"),
             Happened::BookmarkWithheld => write!(out, "bookmark withheld"),

@@ -16,6 +16,8 @@ use tower::{BoxError, Service, ServiceExt as _};
 use super::asked::{Asked, Verb};
 use super::fate::{Failure, Fate};
 use super::journal::Happened;
+use super::network::Connection;
+use super::stall::stall;
 use super::watch::WatchBody;
 use super::{Faults, PassedBody, stale};
 use crate::body::pass;
@@ -63,7 +65,8 @@ where
         let (head, body) = request.into_parts();
         let asked = Arc::new(Asked::read(&head));
         let (number, fate) = self.faults.settle(&asked);
-        let passage = Passage { faults: self.faults.clone(), number, asked, fate };
+        let connection = self.faults.shared.network.connect();
+        let passage = Passage { faults: self.faults.clone(), number, asked, fate, connection };
         let inner = self.inner.clone().map_err(Into::into);
         let inner = inner.map_response(|answer: Response<A>| answer.map(pass));
         let request = Request::from_parts(head, pass(body));
@@ -72,11 +75,12 @@ where
 }
 
 /// One request on its way.
-struct Passage {
-    faults: Faults,
-    number: u64,
-    asked: Arc<Asked>,
-    fate: Fate,
+pub(super) struct Passage {
+    pub(super) faults: Faults,
+    pub(super) number: u64,
+    pub(super) asked: Arc<Asked>,
+    pub(super) fate: Fate,
+    pub(super) connection: Connection,
 }
 
 impl Passage {
@@ -91,12 +95,12 @@ impl Passage {
         Ok(self.follow(answer?))
     }
 
-    /// Waits for the time that the request travels, or for ever once everything is halted.
+    /// Waits for the time that the request travels, or for ever if it never arrives.
     async fn travel(&self, time: Duration) {
         if !time.is_zero() {
             tokio::time::sleep(time).await;
         }
-        if self.faults.is_halted() {
+        if self.faults.is_silent(self.connection) {
             std::future::pending::<()>().await;
         }
     }
@@ -108,6 +112,10 @@ impl Passage {
         request: Request<PassedBody>,
     ) -> Result<Response<PassedBody>, BoxError> {
         let (happened, answer) = match self.fate.failure {
+            None if self.fate.stalls => {
+                let (answer, _) = self.ask(server, request).await?;
+                (Happened::Stalled(answer.status().as_u16()), Ok(answer.map(stall)))
+            }
             None => {
                 let (answer, as_of) = self.ask(server, request).await?;
                 let code = answer.status().as_u16();
@@ -117,6 +125,11 @@ impl Passage {
             Some(Failure::AnswerLost) => {
                 let (answer, _) = self.ask(server, request).await?;
                 (Happened::AnswerLost(answer.status().as_u16()), Err(broken(io::ErrorKind::ConnectionReset)))
+            }
+            Some(Failure::Unanswered) => {
+                let (answer, _) = self.ask(server, request).await?;
+                self.faults.note(self.number, &self.asked, Happened::Unanswered(answer.status().as_u16()));
+                return std::future::pending().await;
             }
             Some(Failure::Refused) => (Happened::Refused, Err(broken(io::ErrorKind::ConnectionRefused))),
             Some(Failure::TooManyRequests(seconds)) => {
@@ -162,8 +175,7 @@ impl Passage {
         if self.asked.verb != Verb::Watch || !answer.status().is_success() {
             return answer;
         }
-        let Self { faults, number, asked, fate } = self;
-        answer.map(|body| WatchBody::new(body, fate.watch, faults, number, asked).boxed_unsync())
+        answer.map(|body| WatchBody::new(body, self).boxed_unsync())
     }
 }
 

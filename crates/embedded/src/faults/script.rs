@@ -23,6 +23,10 @@ pub enum Action {
     Refused,
     /// The request is carried out, and the connection breaks before the answer arrives.
     AnswerLost,
+    /// The request is carried out, and no answer ever arrives: the connection stays open, and packets are swallowed.
+    Unanswered,
+    /// The answer stops in the middle of its body, and the connection stays open.
+    Stalled,
     /// A watch ends after this many events.
     CutWatch(u64, Cut),
     /// Each event of a watch is delayed by this.
@@ -42,6 +46,8 @@ pub enum Cut {
     Broken,
     /// The connection ends in the middle of an event.
     Torn,
+    /// The connection stays open, and nothing arrives any more.
+    Silent,
 }
 
 /// A fault at one chosen request, or at every request.

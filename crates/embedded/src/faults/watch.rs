@@ -19,7 +19,8 @@ use tower::BoxError;
 use super::asked::Asked;
 use super::fate::{WatchFate, within};
 use super::journal::Happened;
-use super::layer::broken;
+use super::layer::{Passage, broken};
+use super::network::Connection;
 use super::script::Cut;
 use super::{Faults, PassedBody};
 
@@ -38,20 +39,19 @@ pub(super) struct WatchBody {
     cut_at: Option<Pin<Box<Sleep>>>,
     sent: u64,
     last_frames: VecDeque<Result<Bytes, BoxError>>,
+    /// Nothing arrives any more, not even an end.
+    is_silent: bool,
     fate: WatchFate,
     faults: Faults,
     number: u64,
     asked: Arc<Asked>,
+    connection: Connection,
 }
 
 impl WatchBody {
-    pub(super) fn new(
-        inner: PassedBody,
-        fate: WatchFate,
-        faults: Faults,
-        number: u64,
-        asked: Arc<Asked>,
-    ) -> Self {
+    pub(super) fn new(inner: PassedBody, passage: Passage) -> Self {
+        let Passage { faults, number, asked, fate, connection } = passage;
+        let fate = fate.watch;
         let now = Instant::now();
         let cut_after = fate.cut.and_then(|cut| cut.after);
         Self {
@@ -62,16 +62,18 @@ impl WatchBody {
             cut_at: cut_after.map(|after| Box::pin(sleep_until(now + after))),
             sent: 0,
             last_frames: VecDeque::new(),
+            is_silent: false,
             fate,
             faults,
             number,
             asked,
+            connection,
         }
     }
 
     /// The next line; none at the end.
     fn poll_line(&mut self, ctx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
-        if self.faults.is_halted() {
+        if self.faults.is_silent(self.connection) {
             return Poll::Pending;
         }
         if self.cut_at.as_mut().is_some_and(|timer| timer.as_mut().poll(ctx).is_ready()) {
@@ -82,7 +84,7 @@ impl WatchBody {
         let Some((due, _)) = self.waiting.front() else {
             return match self.last_frames.pop_front() {
                 Some(last) => Poll::Ready(Some(last)),
-                None if self.inner.is_none() => Poll::Ready(None),
+                None if self.inner.is_none() && !self.is_silent => Poll::Ready(None),
                 None => Poll::Pending,
             };
         };
@@ -91,7 +93,8 @@ impl WatchBody {
         }
         ready!(self.due.as_mut().poll(ctx));
         if self.fate.cut.is_some_and(|cut| self.sent >= cut.events) && self.cut() {
-            return Poll::Ready(self.last_frames.pop_front());
+            let last = self.last_frames.pop_front();
+            return if self.is_silent { Poll::Pending } else { Poll::Ready(last) };
         }
         self.sent += 1;
         Poll::Ready(self.waiting.pop_front().map(|(_, line)| Ok(line)))
@@ -167,6 +170,7 @@ impl WatchBody {
             (Cut::Torn, Some((_, line))) => {
                 self.last_frames.push_back(Ok(line.slice(..line.len() / 2)));
             }
+            (Cut::Silent, _) => self.is_silent = true,
             (Cut::Clean | Cut::Torn, _) => {}
         }
         true

@@ -16,7 +16,7 @@ pub fn cases() -> Vec<Case> {
         a_dry_deletion_with_a_finalizer_shows_the_mark,
         an_object_on_its_way_out_can_be_changed,
         an_object_on_its_way_out_takes_no_new_finalizer,
-        an_object_on_its_way_out_may_lose_one_of_its_finalizers,
+        one_of_several_finalizers_may_be_taken_from_an_object_on_its_way_out,
         the_mark_of_an_object_cannot_be_taken_back,
         removing_the_last_finalizer_removes_the_object,
         replacing_without_the_last_finalizer_removes_the_object,
@@ -96,7 +96,9 @@ async fn an_object_on_its_way_out_takes_no_new_finalizer(world: World) -> anyhow
     same(causes(&status), vec!["metadata.finalizers FieldValueForbidden"])
 }
 
-async fn an_object_on_its_way_out_may_lose_one_of_its_finalizers(world: World) -> anyhow::Result<()> {
+async fn one_of_several_finalizers_may_be_taken_from_an_object_on_its_way_out(
+    world: World,
+) -> anyhow::Result<()> {
     make_held(&world, "one", &["example.com/a", "example.com/b"]).await?;
     delete(&world, "one", Value::Null).await?;
     let patch = json!({ "metadata": { "finalizers": ["example.com/b"] } });

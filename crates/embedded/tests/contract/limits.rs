@@ -17,7 +17,7 @@ pub fn cases() -> Vec<Case> {
         a_config_map_above_a_mebibyte_is_refused,
         of_many_writers_of_one_version_one_wins,
         of_many_creators_of_one_name_one_wins,
-        writers_that_retry_lose_no_update,
+        no_update_is_missing_after_writers_have_retried,
         of_many_patches_guarded_by_a_generation_each_is_applied_once,
         spec_and_status_writers_do_not_disturb_each_other,
         versions_grow_with_every_write,
@@ -90,7 +90,7 @@ async fn of_many_creators_of_one_name_one_wins(world: World) -> anyhow::Result<(
     same(codes, json!([201, 409, 409, 409, 409, 409, 409, 409, 409, 409]))
 }
 
-async fn writers_that_retry_lose_no_update(world: World) -> anyhow::Result<()> {
+async fn no_update_is_missing_after_writers_have_retried(world: World) -> anyhow::Result<()> {
     world.make_widget("one", json!({ "title": "plain", "free": { "count": 0 } })).await?;
     let writers = (0..4).map(|_| {
         let world = world.clone();

@@ -73,15 +73,15 @@ pub async fn no_object_names_a_priority_class_of_the_system() -> anyhow::Result<
     Ok(())
 }
 
-pub async fn the_controller_is_told_the_selector_of_the_agents() -> anyhow::Result<()> {
+pub async fn the_controller_has_the_selector_of_the_agents() -> anyhow::Result<()> {
     let flags =
         ["--set", "agent.nodeSelector.pool=gpu", "--set", r"agent.nodeSelector.example\.com/warm=yes"];
     let objects = objects(&render("prewarm", "prewarm-system", &flags)?)?;
     let selector = &of_kind(&objects, "DaemonSet")?["spec"]["template"]["spec"]["nodeSelector"];
     ensure!(selector["kubernetes.io/os"] == "linux" && selector["pool"] == "gpu", "{selector}");
     let arguments = &of_kind(&objects, "Deployment")?["spec"]["template"]["spec"]["containers"][0]["args"];
-    let told = "--agent-node-selector=example.com/warm=yes,kubernetes.io/os=linux,pool=gpu";
-    ensure!(arguments.as_array().is_some_and(|all| all.iter().any(|one| one == told)), "{arguments}");
+    let flag = "--agent-node-selector=example.com/warm=yes,kubernetes.io/os=linux,pool=gpu";
+    ensure!(arguments.as_array().is_some_and(|all| all.iter().any(|one| one == flag)), "{arguments}");
     Ok(())
 }
 

@@ -23,7 +23,7 @@ spec:
 {{- end }}
 ";
 
-pub async fn a_marked_definition_stays_only_if_its_release_was_told_to_leave_it() -> anyhow::Result<()> {
+pub async fn a_marked_definition_stays_only_if_its_release_was_set_to_leave_it() -> anyhow::Result<()> {
     let server = ApiServer::start().await?;
     let chart = inside::directory("other-chart")?;
     fs::create_dir_all(chart.join("templates"))?;
@@ -33,16 +33,16 @@ pub async fn a_marked_definition_stays_only_if_its_release_was_told_to_leave_it(
         fs::write(chart.join(file), text)?;
     }
     let chart = chart.display().to_string();
-    for is_told in [false, true] {
+    for is_set in [false, true] {
         run_on(&server, &["install", "other", &chart])?;
         server.kubectl(["annotate", "crd", "things.example.com", "helm.sh/resource-policy=keep"]).await?;
-        if is_told {
+        if is_set {
             run_on(&server, &["upgrade", "other", &chart, "--set", "managed=false"])?;
         }
         run_on(&server, &["uninstall", "other", "--wait"])?;
         let left =
             server.kubectl(["get", "crd", "things.example.com", "--ignore-not-found", "-o", "name"]).await?;
-        ensure!(left.is_empty() != is_told, "told: {is_told}, left: {left:?}");
+        ensure!(left.is_empty() != is_set, "set: {is_set}, left: {left:?}");
     }
     Ok(())
 }

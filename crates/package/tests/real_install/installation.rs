@@ -47,7 +47,7 @@ pub struct Installation {
 }
 
 /// Pods reach the API server of one cluster at a time.
-static TURN: Mutex<()> = Mutex::const_new(());
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 impl Installation {
     /// Installs the chart, the controller in a namespace that enforces the level "restricted", and waits until all pods are
@@ -90,7 +90,7 @@ impl Installation {
 
     /// A cluster with the image in its registry.
     async fn prepare(runtimes: &[Runtime], agents: &'static str) -> anyhow::Result<Self> {
-        let turn = TURN.lock().await;
+        let turn = ONE_AT_A_TIME.lock().await;
         let cluster = Cluster::configure().nodes(runtimes).controllers(&CONTROLLERS).start().await?;
         let service = cluster.server.serve_pods().await?;
         let (image, _) = release::image()?;
@@ -186,7 +186,7 @@ impl Installation {
         self.prewarm(&["check"]).await
     }
 
-    /// The same, as people are told to do it after an installation: a new leader takes a moment.
+    /// The same, as docs/install.md says to do it after an installation: a new leader takes a moment.
     pub async fn check_at_last(&self) -> anyhow::Result<String> {
         self.prewarm(&["check", "--wait", "60"]).await
     }
@@ -201,9 +201,9 @@ impl Installation {
         let mut command = Command::new(program);
         command.args(arguments).arg("--kubeconfig").arg(self.cluster.server.kubeconfig());
         let output = tokio::process::Command::from(command).output().await.context("starting prewarm")?;
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        ensure!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-        Ok(told)
+        let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(output.status.success(), "{output_text}{}", String::from_utf8_lossy(&output.stderr));
+        Ok(output_text)
     }
 
     /// The pod that leads.
@@ -267,7 +267,7 @@ impl Installation {
     }
 
     /// Lets the agents run another image, and waits until all of them do.
-    pub async fn roll_agents(&self) -> anyhow::Result<()> {
+    pub async fn replace_agents(&self) -> anyhow::Result<()> {
         let image = format!("ghcr.io/{REPOSITORY}:{NEXT}");
         let template = json!({"spec": {"containers": [{"name": "agent", "image": image}]}});
         self.patch_agents(&Patch::Strategic(json!({"spec": {"template": template}}))).await?;

@@ -32,6 +32,8 @@ pub struct Observed {
     pub reported: BTreeMap<ImageKey, TaskState>,
     /// How the first pass ended, if that was reported.
     pub first_sync: Option<FirstSync>,
+    /// Whether another program reported that, and not this one.
+    pub is_foreign: bool,
 }
 
 /// What follows for whoever carries it out.
@@ -72,6 +74,9 @@ impl Assignment {
         self.first_sync = observed.first_sync.or(self.first_sync.take());
         if !observed.is_ending {
             cancelled.extend(self.worklist.adopt(observed.asked, &observed.reported, now));
+            if observed.is_foreign {
+                cancelled.extend(self.worklist.adopt_foreign(&observed.reported));
+            }
         }
         let object = if is_another { Object::Another } else { Object::Same };
         Adoption { object, cancelled }

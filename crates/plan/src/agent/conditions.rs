@@ -70,7 +70,7 @@ mod tests {
 
     fn disk(free: u64) -> DiskRoom {
         let room = Room { free, capacity: 1000 };
-        DiskRoom { room, min_free: MinFree::default(), path: "/images".into() }
+        DiskRoom { room, inodes: None, min_free: MinFree::default(), path: "/images".into() }
     }
 
     fn calm() -> Surroundings {

@@ -19,11 +19,22 @@ pub struct Room {
     pub capacity: u64,
 }
 
+/// The files that a filesystem can have. An image of many small ones can use them up long before the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inodes {
+    /// How many more there can be.
+    pub free: u64,
+    /// How many there can be in all.
+    pub total: u64,
+}
+
 /// The room on one filesystem, and what has to stay free there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskRoom {
     /// The room that there is.
     pub room: Room,
+    /// The same in files, on filesystems that have a limit.
+    pub inodes: Option<Inodes>,
     /// What has to stay free.
     pub min_free: MinFree,
     /// Where images lie.
@@ -33,23 +44,56 @@ pub struct DiskRoom {
 impl DiskRoom {
     /// Whether pulls have to stop, and none may start.
     pub fn is_low(&self) -> bool {
-        self.min_free.is_low(self.room.free, self.room.capacity)
+        let are_inodes_low = |inodes: Inodes| INODES_FLOOR.is_low(inodes.free, inodes.total);
+        self.min_free.is_low(self.room.free, self.room.capacity) || self.inodes().is_some_and(are_inodes_low)
     }
 
     /// Whether pulls that are held because room was low have to wait on.
     pub fn is_still_low(&self) -> bool {
+        self.are_bytes_still_low() || self.inodes().is_some_and(are_inodes_still_low)
+    }
+
+    fn are_bytes_still_low(&self) -> bool {
         self.min_free.is_still_low(self.room.free, self.room.capacity)
+    }
+
+    /// The inodes, if they are guarded: who keeps no bytes free wants no guard at all.
+    fn inodes(&self) -> Option<Inodes> {
+        self.inodes.filter(|_| self.min_free.floor(self.room.capacity) > 0)
+    }
+
+    /// The inodes, if it is those that are short and not the bytes.
+    fn short_inodes(&self) -> Option<Inodes> {
+        self.inodes().filter(|inodes| !self.are_bytes_still_low() && are_inodes_still_low(*inodes))
     }
 
     /// Why a task waits.
     pub fn waiting(&self) -> String {
+        if let Some(Inodes { free, total }) = self.short_inodes() {
+            let (free, path) = (INODES_FLOOR.show(free, total), &self.path);
+            let start = INODES_FLOOR.show_up(INODES_FLOOR.start(total), total);
+            return format!(
+                "waits for room: {free} of inodes free on {path}, starts at {start}; {INODES_ADVICE}"
+            );
+        }
         self.min_free.waiting(self.room.free, self.room.capacity, &self.path)
     }
 
     /// Why a running pull was stopped.
     pub fn stopped(&self) -> String {
+        if let Some(Inodes { free, total }) = self.short_inodes() {
+            let (free, path) = (INODES_FLOOR.show(free, total), &self.path);
+            let floor = INODES_FLOOR.show_up(INODES_FLOOR.floor(total), total);
+            return format!(
+                "stopped for lack of room: {free} of inodes free on {path}, {floor} has to stay free; {INODES_ADVICE}"
+            );
+        }
         self.min_free.stopped(self.room.free, self.room.capacity, &self.path)
     }
+}
+
+fn are_inodes_still_low(inodes: Inodes) -> bool {
+    INODES_FLOOR.is_still_low(inodes.free, inodes.total)
 }
 
 /// Room that pulls leave free. Written as a share (`20%`) or an amount (`10GiB`, `10Gi`, `500MB`, `500000000`).
@@ -130,6 +174,10 @@ impl MinFree {
     }
 }
 
+/// The share of inodes that has to stay free, twice that below which the kubelet evicts pods. It is not configurable: inodes are
+/// short on no filesystem that was made for containers.
+const INODES_FLOOR: MinFree = MinFree::Share(1000);
+const INODES_ADVICE: &str = "remove unused images or other files";
 const ADVICE: &str = "remove unused images or lower --min-free";
 /// All of a share, in hundredths of a percent.
 const WHOLE: u64 = 10_000;

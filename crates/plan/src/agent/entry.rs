@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use prewarm_api::kruise::FailureClass;
 
 use super::Moment;
-use super::state::{Bytes, Note, Phase, TaskState};
+use super::doubt::Doubt;
+use super::state::{Bytes, Note, OwnerResult, Phase, TaskState};
 use super::task::Task;
 use super::wait::WaitReason;
 use crate::time::stamp;
@@ -16,8 +17,9 @@ use crate::time::stamp;
 pub(super) enum Stage {
     /// It may be attempted as soon as there is a place.
     Queued { look: Look, wait: Option<WaitReason> },
-    /// An attempt runs. By its number, a late answer of a cancelled attempt is recognized.
-    Attempting { attempt: u64 },
+    /// An attempt runs. By its number, a late answer of a cancelled attempt is recognized. It is alone if no other held a place
+    /// in all its time.
+    Attempting { attempt: u64, since: Duration, is_alone: bool },
     /// The runtime has pulled it, and whether it is there is being asked. That takes no place from others.
     Confirming { attempt: u64 },
     /// It is left alone until then: after a failure, or for this reason.
@@ -41,7 +43,7 @@ pub(super) enum Look {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum End {
     /// The image is on the node.
-    Succeeded { at: Timestamp, image_id: Option<String> },
+    Succeeded { at: Timestamp, image_id: Option<String>, results: Option<Vec<OwnerResult>> },
     /// It was given up.
     Failed { at: Timestamp, failure: Failed },
 }
@@ -83,10 +85,15 @@ impl Stage {
         }
     }
 
+    /// Since when it holds a place, if it does.
+    pub fn held_since(&self) -> Option<Duration> {
+        if let Self::Attempting { since, .. } = self { Some(*since) } else { None }
+    }
+
     /// The attempt that runs, if one does.
     pub fn attempt(&self) -> Option<u64> {
         match self {
-            Self::Attempting { attempt } | Self::Confirming { attempt } => Some(*attempt),
+            Self::Attempting { attempt, .. } | Self::Confirming { attempt } => Some(*attempt),
             Self::Queued { .. } | Self::Resting { .. } | Self::Finished(_) => None,
         }
     }
@@ -103,6 +110,7 @@ pub(super) struct Entry {
     /// How far the last attempt came.
     pub bytes: Option<Bytes>,
     pub loss: Loss,
+    pub doubt: Doubt,
     /// Whether a change of credentials was used up for another round.
     pub has_retried: bool,
 }
@@ -139,6 +147,7 @@ impl Entry {
             course: Course::default(),
             bytes: None,
             loss: Loss::default(),
+            doubt: Doubt::default(),
             has_retried: false,
         }
     }
@@ -155,8 +164,12 @@ impl Entry {
         entry.failures = reported.failed_attempts;
         entry.course.started_at = reported.started_at;
         entry.loss.at = reported.lost_at;
+        entry.doubt.interruptions = reported.interruptions;
         let end = match (reported.phase, reported.completed_at) {
-            (Phase::Succeeded, Some(at)) => End::Succeeded { at, image_id: reported.image_id.clone() },
+            (Phase::Succeeded, Some(at)) => {
+                let (image_id, results) = (reported.image_id.clone(), reported.results.clone());
+                End::Succeeded { at, image_id, results }
+            }
             (Phase::Failed, Some(at)) => End::Failed { at, failure },
             _ => {
                 entry.last_failure = failure;
@@ -188,12 +201,12 @@ impl Entry {
         Some(self.course.begun?.saturating_add(left))
     }
 
-    pub fn succeed(&mut self, image_id: String, now: Moment) {
+    pub fn succeed(&mut self, image_id: String, results: Option<Vec<OwnerResult>>, now: Moment) {
         self.loss.at = None;
         if let Some(bytes) = &mut self.bytes {
             bytes.done = bytes.total;
         }
-        self.finish(End::Succeeded { at: stamp(now.wall), image_id: Some(image_id) }, now);
+        self.finish(End::Succeeded { at: stamp(now.wall), image_id: Some(image_id), results }, now);
     }
 
     /// Gives the task up for what its last failure was.
@@ -218,10 +231,12 @@ impl Entry {
     }
 
     pub fn state(&self) -> TaskState {
-        let (completed_at, image_id, class) = match &self.stage {
-            Stage::Finished(End::Succeeded { at, image_id }) => (Some(*at), image_id.clone(), None),
-            Stage::Finished(End::Failed { at, failure }) => (Some(*at), None, failure.class),
-            _ => (None, None, self.last_failure.class),
+        let (completed_at, image_id, class, results) = match &self.stage {
+            Stage::Finished(End::Succeeded { at, image_id, results }) => {
+                (Some(*at), image_id.clone(), None, results)
+            }
+            Stage::Finished(End::Failed { at, failure }) => (Some(*at), None, failure.class, &None),
+            _ => (None, None, self.last_failure.class, &None),
         };
         TaskState {
             key: self.task.key.clone(),
@@ -235,7 +250,9 @@ impl Entry {
             note: self.note(),
             class,
             failed_attempts: self.failures,
+            interruptions: self.doubt.interruptions,
             lost_at: self.loss.at,
+            results: results.clone(),
         }
     }
 

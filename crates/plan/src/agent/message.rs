@@ -68,6 +68,7 @@ const fn words(class: FailureClass) -> &'static str {
         FailureClass::NoSpace => "no space",
         FailureClass::TimedOut => "timed out",
         FailureClass::Corrupt => "corrupt",
+        FailureClass::RuntimeCrash => "the container runtime stopped",
         FailureClass::Unknown => "failed",
     }
 }

@@ -1,9 +1,10 @@
-//! Which task is pulled next: owners alternate, and of one owner's tasks the oldest comes first.
+//! Which task is pulled next: who holds the fewest places, then owners alternate, and of one owner's tasks the oldest comes first.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::places::Places;
 use super::task::Task;
 use crate::object::ImageKey;
 
@@ -18,9 +19,11 @@ pub struct Rotation {
 const MAX_OWNERS: usize = 4096;
 
 impl Rotation {
-    /// The next of these tasks, if there is any.
-    pub fn next<'a>(&self, waiting: impl Iterator<Item = &'a Task>) -> Option<&'a Task> {
-        waiting.min_by_key(|task| (self.last.get(task.owner()).copied().unwrap_or(0), age(task), &task.key))
+    /// The next of these tasks, if there is any. A namespace and a registry that hold a place come behind those that hold none,
+    /// so that as long as others wait nobody gets the last place on top of the first.
+    pub fn next<'a>(&self, waiting: impl Iterator<Item = &'a Task>, places: &Places<'_>) -> Option<&'a Task> {
+        let turn = |task: &Task| self.last.get(task.owner()).copied().unwrap_or(0);
+        waiting.min_by_key(|task| (places.share(task), turn(task), age(task), &task.key))
     }
 
     /// Notes that a task of this owner was begun.
@@ -41,8 +44,11 @@ fn age(task: &Task) -> (bool, Option<Timestamp>, &ImageKey) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::agent::kruise::read;
+    use crate::agent::places::Holder;
     use serde_json::json;
 
     fn tasks(entries: &[(&str, &str, Option<&str>)]) -> Vec<Task> {
@@ -60,7 +66,8 @@ mod tests {
     fn order(mut waiting: Vec<Task>) -> Vec<String> {
         let mut rotation = Rotation::default();
         let mut order = Vec::new();
-        while let Some(next) = rotation.next(waiting.iter()).cloned() {
+        let free = Places { parallel: 1, holders: vec![] };
+        while let Some(next) = rotation.next(waiting.iter(), &free).cloned() {
             rotation.served(next.owner());
             waiting.retain(|task| task.key != next.key);
             order.push(next.key.tag);
@@ -88,6 +95,28 @@ mod tests {
             ("hand", "", Some("2026-11-15T10:00:00Z")),
         ]);
         assert_eq!(order(waiting), ["a1", "b1", "hand", "a2", "a3"]);
+    }
+
+    #[test]
+    fn who_holds_a_place_comes_behind_those_who_hold_none() {
+        let spec = json!({ "images": {
+            "slow.example/a": { "tags": [
+                { "tag": "1", "ownerReferences": [{ "uid": "a", "namespace": "one" }] },
+                { "tag": "2", "ownerReferences": [{ "uid": "b", "namespace": "one" }] },
+                { "tag": "3", "ownerReferences": [{ "uid": "c", "namespace": "two" }] },
+            ] },
+            "zoo.example/a": { "tags": [{ "tag": "4", "ownerReferences": [{ "uid": "d", "namespace": "one" }] }] },
+        }});
+        let tasks: Vec<Task> = read(&spec).tasks.into_values().collect();
+        let holders = vec![Holder { task: &tasks[0], since: Duration::ZERO }];
+        let places = Places { parallel: 2, holders };
+        let next = |waiting: &[Task]| {
+            Rotation::default().next(waiting.iter(), &places).map(|task| task.key.tag.clone()).unwrap()
+        };
+        assert_eq!(next(&tasks[1..]), "3", "another namespace comes first");
+        let own = [tasks[1].clone(), tasks[3].clone()];
+        assert_eq!(next(&own), "4", "then another registry");
+        assert_eq!(next(&tasks[1..2]), "2", "a place that nobody else wants is given to anybody");
     }
 
     #[test]

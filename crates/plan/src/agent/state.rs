@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use prewarm_api::kruise::FailureClass;
 use prewarm_api::names::message::{NODE_SILENT, TASK_DEADLINE};
 
+use super::message;
 use super::wait::WaitReason;
 use crate::object::ImageKey;
 
@@ -64,6 +65,38 @@ impl Note {
     }
 }
 
+/// How a pull ended for one owner of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerResult {
+    /// The owner's UID.
+    pub uid: String,
+    /// Why the result does not count for it; nothing if it does.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a result does not count for an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What kind of failure it was.
+    pub class: FailureClass,
+    /// A sentence for this owner and nobody else.
+    pub message: String,
+}
+
+impl Refusal {
+    /// The sentence has what the runtime said, what was wrong with credentials on the way, and advice.
+    pub fn new(
+        reference: &str,
+        class: FailureClass,
+        text: &str,
+        credentials: &[String],
+        advice: &str,
+    ) -> Self {
+        let failure = message::Failure { reference, class, text, begun: 1, allowed: 1, credentials, advice };
+        Self { class, message: message::sentence(&failure) }
+    }
+}
+
 /// How far the task of one entry is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskState {
@@ -89,8 +122,12 @@ pub struct TaskState {
     pub class: Option<FailureClass>,
     /// How many attempts failed.
     pub failed_attempts: u32,
+    /// How many times the runtime stopped during an attempt.
+    pub interruptions: u32,
     /// When the image was found removed from the node.
     pub lost_at: Option<Timestamp>,
+    /// How it ended for each owner, if it did not end alike for whoever asks.
+    pub results: Option<Vec<OwnerResult>>,
 }
 
 impl TaskState {
@@ -108,7 +145,9 @@ impl TaskState {
             note: None,
             class: None,
             failed_attempts: 0,
+            interruptions: 0,
             lost_at: None,
+            results: None,
         }
     }
 }

@@ -45,12 +45,19 @@ pub struct PullSecret {
     pub namespace: Option<String>,
     /// Its name.
     pub name: Option<String>,
+    /// Whether it is a copy that the controller shares between jobs, so that no person named it.
+    pub is_shared: bool,
 }
 
 impl Task {
     /// Whether a person wrote the entry, so that nobody but the agent looks after it.
     pub fn is_by_hand(&self) -> bool {
         self.owners.is_empty()
+    }
+
+    /// The namespace of the job on whose behalf the task is pulled; none for an entry by hand.
+    pub fn namespace(&self) -> &str {
+        self.owners.first().and_then(|owner| owner.namespace.as_deref()).unwrap_or_default()
     }
 
     /// On whose behalf the task is pulled: that of its first job. All entries by hand have one owner together.

@@ -32,6 +32,8 @@ pub enum WaitReason {
         /// How many pulls may run at once.
         places: usize,
     },
+    /// Either it or another image is pulled alone.
+    Alone(Alone),
     /// The node removed the image again and again, so it is left alone for a while.
     Removed {
         /// How often the node removed it.
@@ -39,6 +41,20 @@ pub enum WaitReason {
         /// For how long it is left alone.
         rest: Duration,
     },
+}
+
+/// Why a task waits because of an image that is pulled while nothing else is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// It is pulled alone, because the runtime stopped during its attempts.
+    Stops {
+        /// How often.
+        times: u32,
+    },
+    /// It is pulled alone, because the disk ran out of room during one of its attempts.
+    Room,
+    /// Another image is pulled alone.
+    Another,
 }
 
 /// The short reasons.
@@ -57,7 +73,7 @@ impl WaitReason {
             Self::Held(_) | Self::RuntimeGone => reason::RUNTIME,
             Self::NoRoom(_) => reason::ROOM,
             Self::SlowRegistry { .. } => reason::REGISTRY,
-            Self::NoPlace { .. } => reason::PLACE,
+            Self::NoPlace { .. } | Self::Alone(_) => reason::PLACE,
             Self::Removed { .. } => reason::RETRY,
         }
     }
@@ -71,6 +87,13 @@ impl WaitReason {
             Self::NoRoom(shortage) => shortage.waiting(),
             Self::SlowRegistry { registry } => format!("waits because {registry} asked for fewer requests"),
             Self::NoPlace { places } => format!("waits for one of {places} places"),
+            Self::Alone(Alone::Stops { times }) => format!(
+                "waits to be pulled alone, because the container runtime stopped {times} times while it was pulled"
+            ),
+            Self::Alone(Alone::Room) => {
+                "waits to be pulled alone, because the disk ran out of room while it was pulled".to_owned()
+            }
+            Self::Alone(Alone::Another) => "waits for an image that is pulled alone".to_owned(),
             Self::Removed { times, rest } => {
                 let minutes = rest.as_secs() / 60;
                 format!(
@@ -123,7 +146,7 @@ impl Waits {
             Some(WaitReason::Held(_) | WaitReason::RuntimeGone) => &mut self.runtime,
             Some(WaitReason::NoRoom(_)) => &mut self.room,
             Some(WaitReason::SlowRegistry { .. }) => &mut self.registry,
-            Some(WaitReason::NoPlace { .. }) => &mut self.place,
+            Some(WaitReason::NoPlace { .. } | WaitReason::Alone(_)) => &mut self.place,
             Some(WaitReason::Removed { .. }) | None => &mut self.retry,
         };
         *count += 1;

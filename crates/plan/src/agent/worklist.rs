@@ -8,12 +8,11 @@
 //!   └─ Resting ◀┴───────▶ Finished (Failed), when attempts or time are used up
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::FailureClass;
-use prewarm_api::reference::ImageRef;
 
 use super::Moment;
 use super::attempt::{Next, Reason};
@@ -21,19 +20,20 @@ use super::entry::{Entry, Failed, Stage};
 use super::inventory::Inventory;
 use super::pace::Pace;
 use super::queue::Rotation;
-use super::source;
 use super::state::{Note, Phase, TaskState};
 use super::task::{Asked, BadEntry, Task};
-use super::wait::WaitReason;
+use super::wait::{Alone, WaitReason};
 use crate::object::ImageKey;
 use crate::time::stamp;
 use outcome::failed;
 
 pub use super::conditions::Conditions;
-pub use outcome::{Decision, Ended, Ending, Failure, Found, LookAhead, Outcome, Start};
+pub use outcome::{Decision, Ended, Ending, Failure, Found, LookAhead, Outcome, Shortage, Start};
 
 mod ahead;
 mod end;
+mod foreign;
+mod next;
 mod outcome;
 #[cfg(test)]
 mod tests;
@@ -120,8 +120,8 @@ impl Worklist {
     pub fn decide(&mut self, conditions: &Conditions, now: Moment) -> Decision {
         let mut decision = Decision::default();
         self.end_overdue(now, &mut decision);
-        while self.taken_places() < conditions.parallel && conditions.blocks().is_none() {
-            let Some(key) = self.next(now) else { break };
+        while conditions.blocks().is_none() {
+            let Some(key) = self.next(conditions, now) else { break };
             decision.starts.extend(self.begin(&key, now));
         }
         decision.look = self.look_ahead(conditions);
@@ -149,45 +149,11 @@ impl Worklist {
         }
     }
 
-    /// The task to begin next. A reference is pulled once at a time, and a slowed registry is left alone.
-    fn next(&self, now: Moment) -> Option<ImageKey> {
-        let busy: BTreeSet<&ImageRef> = self
-            .entries
-            .values()
-            .filter(|entry| entry.stage.attempt().is_some())
-            .map(|entry| &entry.task.reference)
-            .collect();
-        let ready = self.entries.values().filter(|entry| {
-            entry.stage.is_queued()
-                && !busy.contains(&entry.task.reference)
-                && self.closed_until(&entry.task, now).is_none()
-        });
-        self.rotation.next(ready.map(|entry| &entry.task)).map(|task| task.key.clone())
-    }
-
-    fn begin(&mut self, key: &ImageKey, now: Moment) -> Option<Start> {
-        let entry = self.entries.get_mut(key)?;
-        let Next::Attempt { timeout } = entry.task.timeline.next(entry.failures, entry.elapsed(now)) else {
-            return None;
-        };
-        self.attempts += 1;
-        self.rotation.served(entry.task.owner());
-        let is_known_absent = self.inventory.was_just_absent(&entry.task.reference, now.elapsed);
-        entry.stage = Stage::Attempting { attempt: self.attempts };
-        let course = &mut entry.course;
-        let is_first = course.begun.replace(course.begun.unwrap_or(now.elapsed)).is_none();
-        let waited = course.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
-        course.started_at.get_or_insert(stamp(now.wall));
-        entry.bytes = None;
-        let source = source::choose(entry.task.sources);
-        let task = entry.task.clone();
-        Some(Start { attempt: self.attempts, task, source, timeout, is_known_absent, waited })
-    }
-
     /// Notes why each queued task waits.
     fn explain_waiting(&mut self, conditions: &Conditions, now: Moment) {
-        let reasons: Vec<Option<WaitReason>> =
-            self.entries.values().map(|entry| self.wait_reason(entry, conditions, now)).collect();
+        let is_one_alone = self.alone_until(now).is_some();
+        let reason = |entry| self.wait_reason(entry, conditions, is_one_alone, now);
+        let reasons: Vec<Option<WaitReason>> = self.entries.values().map(reason).collect();
         for (entry, reason) in self.entries.values_mut().zip(reasons) {
             if let Stage::Queued { wait, .. } = &mut entry.stage {
                 *wait = reason;
@@ -196,18 +162,28 @@ impl Worklist {
     }
 
     /// Why a queued task waits.
-    fn wait_reason(&self, entry: &Entry, conditions: &Conditions, now: Moment) -> Option<WaitReason> {
+    fn wait_reason(
+        &self,
+        entry: &Entry,
+        conditions: &Conditions,
+        is_one_alone: bool,
+        now: Moment,
+    ) -> Option<WaitReason> {
         if !entry.stage.is_queued() {
             return None;
         }
         let slow = || WaitReason::SlowRegistry { registry: entry.task.reference.registry().to_owned() };
         let is_closed = || self.closed_until(&entry.task, now).is_some();
-        Some(conditions.blocks().or_else(|| is_closed().then(slow)).unwrap_or(conditions.no_place()))
+        let another = is_one_alone.then_some(Alone::Another);
+        let alone = || entry.doubt.alone().or(another).map(WaitReason::Alone);
+        let reason = conditions.blocks().or_else(|| is_closed().then(slow)).or_else(alone);
+        Some(reason.unwrap_or(conditions.no_place()))
     }
 
-    /// When the next thing happens by itself: a rest or a deadline ends, or a registry may be asked again.
+    /// When the next thing happens by itself: a rest or a deadline ends, a registry may be asked again, or a place opens.
     fn wake_at(&self, conditions: &Conditions, now: Moment) -> Option<Duration> {
-        let has_place = self.taken_places() < conditions.parallel && conditions.blocks().is_none();
+        let is_blocked = conditions.blocks().is_some();
+        let has_place = self.taken_places() < conditions.parallel && !is_blocked;
         let wake = |entry: &Entry| {
             let ready = match entry.stage {
                 Stage::Finished(_) | Stage::Attempting { .. } | Stage::Confirming { .. } => return None,
@@ -217,7 +193,13 @@ impl Worklist {
             };
             ready.into_iter().chain(entry.deadline()).min()
         };
-        self.entries.values().filter_map(wake).min()
+        let opens_at = || self.alone_until(now).or_else(|| self.places(conditions).kept_open_at());
+        let opens_at = opens_at().filter(|at| *at > now.elapsed && self.has_queued() && !is_blocked);
+        self.entries.values().filter_map(wake).chain(opens_at).min()
+    }
+
+    fn has_queued(&self) -> bool {
+        self.entries.values().any(|entry| entry.stage.is_queued())
     }
 
     fn closed_until(&self, task: &Task, now: Moment) -> Option<Duration> {

@@ -47,6 +47,10 @@ pub use crons::{Crons, RunKey};
 /// So many runs that go on are listed, the latest: more would not fit into an object.
 const MOST_ACTIVE: usize = 1000;
 
+/// So many runs of a cron job may go on at once. Runs that never end would otherwise become more with every time of the
+/// schedule, and nobody has asked for that.
+pub const MOST_UNFINISHED: usize = 100;
+
 /// What a decision is made on.
 pub struct Observed<'a> {
     /// The cron job.
@@ -181,6 +185,11 @@ fn start(observed: &Observed<'_>, at: Timestamp) -> Next {
         && let Some(child) = active.next()
     {
         let outlook = Outlook::Hindered(Hindrance::Forbidden(child.name.to_string()));
+        return Next { outlook, ..Next::default() };
+    }
+    let unfinished = observed.children.values().filter(|child| !child.is_over()).count();
+    if policy == ConcurrencyPolicy::Allow && !observed.is_creating && unfinished >= MOST_UNFINISHED {
+        let outlook = Outlook::Hindered(Hindrance::TooMany(unfinished));
         return Next { outlook, ..Next::default() };
     }
     let replace: Vec<(Arc<str>, Uid)> = if policy == ConcurrencyPolicy::Replace && !observed.is_creating {

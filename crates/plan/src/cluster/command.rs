@@ -1,6 +1,7 @@
 //! What the kernel asks the controller to do, as plain values. A command is whole: carrying it out needs no further choice.
 
 use jiff::Timestamp;
+use prewarm_api::names::event::WRITE_FAILED;
 use prewarm_api::reference_object::ObjectReference;
 use serde_json::Value;
 
@@ -53,6 +54,9 @@ pub enum Target {
     Job(Uid),
     /// An ImageListPullJob.
     List(Uid),
+    /// An object of the kind that only tests have.
+    #[cfg(test)]
+    Wish(Uid),
     /// A node and its NodeImage.
     Node(NodeName),
     /// A BroadcastJob.
@@ -75,14 +79,14 @@ pub enum Verb {
     /// Write verdicts on a silent node into the status as it is at that moment.
     Judge(Vec<Verdict>),
     /// Write the copy of a Secret. What it holds is read at that moment and is no part of the command.
-    Copy(SourceKey, secret::Action),
+    Copy(secret::Excerpt, secret::Action),
 }
 
 /// One thing to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// A Secret that jobs name.
-    Source(SourceKey),
+    /// A Secret that jobs name, as far as they need it.
+    Source(secret::Excerpt),
     /// An object that a list lacks: it is gone, or younger than the list.
     Object {
         /// Its kind.
@@ -142,7 +146,7 @@ pub enum Outcome<T> {
     Collided(T),
     /// It will never be taken, for this reason.
     Refused(String),
-    /// It failed for reasons outside, or nobody knows.
+    /// It failed for reasons outside, which the API server named, or nobody answered.
     Failed(Option<String>),
 }
 
@@ -161,10 +165,26 @@ impl<T> Outcome<T> {
     /// Notes in the attempts of an object how a write to it went. `jitter` is a random number from 0 to 1.
     pub fn note(&self, attempts: &mut Attempts, now: Timestamp, jitter: f64) {
         match self {
-            Self::Written(_) | Self::Gone => attempts.succeed(),
+            Self::Written(_) | Self::Gone => attempts.succeed(now),
             Self::Collided(_) => attempts.collide(now, jitter),
-            Self::Refused(_) | Self::Failed(_) => attempts.fail(now, jitter),
+            Self::Refused(_) | Self::Failed(_) => self.pause(attempts, now, jitter),
         }
+    }
+
+    /// Notes in the attempts of an object that this was not what the write was meant to bring.
+    pub fn pause(&self, attempts: &mut Attempts, now: Timestamp, jitter: f64) {
+        match self {
+            Self::Failed(None) => attempts.miss(now, jitter),
+            _ => attempts.fail(now, jitter),
+        }
+    }
+
+    /// What people should know when writes to an object have failed for a while. Whoever gets no answer at all has other
+    /// troubles.
+    pub fn complaint(&self, attempts: &mut Attempts, now: Timestamp) -> Option<Notice> {
+        let Self::Failed(Some(words)) = self else { return None };
+        let note = || format!("writes have failed for more than a minute and are tried again: {words}");
+        attempts.is_news(now).then(|| Notice::warning(WRITE_FAILED, note()))
     }
 
     /// The object as the answer shows it.

@@ -14,6 +14,7 @@
 mod child;
 mod observe;
 mod pass;
+mod progress;
 mod record;
 mod settle;
 mod status;
@@ -24,6 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 use prewarm_api::kruise::{ImageListPullJob, ImageListPullJobStatus, ImagePullJob};
 
 pub use observe::Lists;
+pub use progress::{Child, Progress};
 
 use crate::object::Uid;
 
@@ -32,7 +34,7 @@ pub struct Observed<'a> {
     /// The list.
     pub list: &'a ImageListPullJob,
     /// The ImagePullJobs that name it as an owner. Those that it does not control are passed over.
-    pub children: Vec<&'a ImagePullJob>,
+    pub children: Vec<Child<'a>>,
     /// Why the API server took no child for an image when last asked. They are decided to be made again all the same;
     /// how often that is tried is the caller's choice.
     pub refused: &'a BTreeMap<String, String>,
@@ -117,28 +119,29 @@ fn work(observed: &Observed<'_>, now: Timestamp) -> Decision {
 }
 
 /// The children by image.
-type Kept<'a> = BTreeMap<&'a str, &'a ImagePullJob>;
+type Kept<'a> = BTreeMap<&'a str, Child<'a>>;
 
 /// Parts the children into those that stay, one for each image, and those that go. Terminating ones are neither.
 fn sort_out<'a>(observed: &Observed<'a>) -> (Kept<'a>, Vec<Doomed>) {
     let list = observed.list;
     let images: BTreeSet<&str> = list.spec.images.iter().map(String::as_str).collect();
-    let is_live = |child: &&ImagePullJob| {
-        child::is_controlled(child, list) && child.metadata.deletion_timestamp.is_none()
+    let is_live = |child: &Child<'_>| {
+        child::is_controlled(child.job, list) && child.job.metadata.deletion_timestamp.is_none()
     };
-    let mut children: Vec<&ImagePullJob> = observed.children.iter().copied().filter(is_live).collect();
-    children.sort_by_key(|child| (&child.metadata.creation_timestamp, &child.metadata.name));
+    let mut children: Vec<Child<'_>> = observed.children.iter().copied().filter(is_live).collect();
+    children.sort_by_key(|child| (&child.job.metadata.creation_timestamp, &child.job.metadata.name));
     let mut kept = Kept::new();
     let mut delete = Vec::new();
     for child in children {
-        let image = child.spec.image.as_str();
-        let is_current = images.contains(image) && child::has_template(&child.spec, &list.spec);
+        let job = child.job;
+        let image = job.spec.image.as_str();
+        let is_current = images.contains(image) && child::has_template(&job.spec, &list.spec);
         if is_current && !kept.contains_key(image) {
             kept.insert(image, child);
         } else {
             delete.push(Doomed {
-                name: child.metadata.name.clone().unwrap_or_default(),
-                uid: child.metadata.uid.as_deref().unwrap_or_default().into(),
+                name: job.metadata.name.clone().unwrap_or_default(),
+                uid: job.metadata.uid.as_deref().unwrap_or_default().into(),
             });
         }
     }
@@ -148,7 +151,7 @@ fn sort_out<'a>(observed: &Observed<'a>) -> (Kept<'a>, Vec<Doomed>) {
 /// The hash that list and children carry: the list's label as long as a present child has it too, whoever computed it
 /// (kruise R71).
 fn revision<'a>(label: Option<&'a str>, hash: &'a str, kept: &Kept<'_>) -> &'a str {
-    let is_carried = || kept.values().any(|child| child::revision_of(&child.metadata) == label);
+    let is_carried = || kept.values().any(|child| child::revision_of(&child.job.metadata) == label);
     label.filter(|_| is_carried()).unwrap_or(hash)
 }
 

@@ -1,7 +1,7 @@
 //! What one ImagePullJob does next: whom it grants, what it reports, when it ends.
 //!
-//! `standing` settles where each node is, `roll` keeps the counts by difference, `queue` the order of those that wait,
-//! `status` the words for people; `explain` and `estimate` say why and how long still to whoever asks.
+//! What it wants of nodes is a demand like any other (`cluster/demands`); here is how it is read, what holds it, when it ends, and
+//! `status`, the words for people; `explain` and `estimate` say why and how long still to whoever asks.
 
 use std::time::Duration;
 
@@ -9,31 +9,24 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{ImagePullJob, ImagePullJobStatus};
 
-use crate::cluster::node_image::node::Want;
+use crate::cluster::demands::roll::Roll;
+use crate::cluster::demands::{self, UnknownNodes, Wants};
 use crate::demand::{Demand, Until};
-use crate::object::NodeName;
 use crate::time::earliest;
 
 pub mod demand;
 pub mod estimate;
 pub mod explain;
 mod jobs;
-pub(super) mod member;
 mod observe;
 mod pass;
-pub mod pod;
-pub mod queue;
 pub mod reason;
 pub(super) mod record;
-pub mod roll;
 mod settle;
-pub mod standing;
 pub mod status;
 
 pub use jobs::Jobs;
 pub use pass::SIBLING_PATIENCE;
-
-use roll::Roll;
 
 /// A status is written at most this often, the last one apart.
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -52,15 +45,6 @@ pub enum Hold {
     Siblings,
 }
 
-/// Names in a job's selector that stand for no node that can pull.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UnknownNodes {
-    /// No NodeImage has these.
-    pub absent: Vec<String>,
-    /// No agent runs on these, by what their labels say.
-    pub agentless: Vec<String>,
-}
-
 /// Everything that a pass over an unfinished job depends on.
 pub struct Observed<'a> {
     /// The job.
@@ -73,6 +57,8 @@ pub struct Observed<'a> {
     pub unknown_nodes: UnknownNodes,
     /// Secrets that it names and that do not exist.
     pub missing_secrets: Vec<String>,
+    /// Secrets that the job names and that hold no registry credentials, each with the reason.
+    pub unusable_secrets: Vec<String>,
     /// When its status was last written.
     pub written_at: Option<Timestamp>,
     /// When it was first looked at.
@@ -81,15 +67,6 @@ pub struct Observed<'a> {
     pub is_child: bool,
     /// The time.
     pub now: Timestamp,
-}
-
-/// What is wanted of nodes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wants {
-    /// What is wanted of which nodes.
-    pub of_nodes: Vec<(NodeName, Want)>,
-    /// When to look again although nothing has changed.
-    pub wake_at: Option<Timestamp>,
 }
 
 /// What is reported.
@@ -103,30 +80,10 @@ pub struct Report {
 
 /// Decides what an unfinished job wants of its nodes.
 pub fn wants(observed: &Observed, roll: &mut Roll) -> Wants {
-    let mut wants = Wants::default();
     if is_late(observed) {
-        return wants;
+        return Wants::default();
     }
-    let of_nodes = &mut wants.of_nodes;
-    of_nodes.extend(roll.to_withdraw().into_iter().map(|node| (node, Want::Withdraw)));
-    of_nodes.extend(roll.to_attach().into_iter().map(|node| (node, Want::Attach)));
-    if observed.hold.is_some() {
-        return wants;
-    }
-    let now = observed.now;
-    let mut slots = observed.demand.at_once.saturating_sub(roll.taken(now));
-    for want in [Want::Retry, Want::Renew, Want::Grant] {
-        let chosen = match want {
-            Want::Retry => roll.to_retry(slots),
-            Want::Renew => roll.to_renew(slots, now),
-            _ => roll.waiting().first(slots),
-        };
-        slots -= chosen.len();
-        of_nodes.extend(chosen.into_iter().map(|node| (node, want)));
-    }
-    // With no place left, whoever is in line gets the first that a silent node gives up.
-    wants.wake_at = earliest(roll.next_renewal(now), roll.next_overdue().filter(|_| slots == 0));
-    wants
+    demands::wants(observed.demand, observed.hold.is_some(), roll, observed.now)
 }
 
 /// Decides what an unfinished job reports, after what it wants was noted in the roll.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Node;
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 
@@ -9,7 +10,7 @@ use super::advanced_cron_job::RunKey;
 use super::advanced_cron_job::child::Child;
 use super::broadcast_job::pod::Pod;
 use super::command::{Outcome, Ticket};
-use super::image_pull_job::pod::PodFacts;
+use super::demands::pod::PodFacts;
 use super::kind::Kind;
 use super::secret::{Copy, SourceState};
 use crate::object::version::has_ended;
@@ -38,14 +39,32 @@ pub enum Input {
         /// What there is.
         names: BTreeSet<ObjectKey>,
     },
+    /// An object is there and cannot be read.
+    Unreadable {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        key: ObjectKey,
+        /// Its UID.
+        uid: Uid,
+        /// Why.
+        reason: String,
+    },
     /// A kind may not be read.
     Forbidden(Kind),
+    /// The API server does not know a kind.
+    Undefined(Kind),
     /// A kind is no longer watched in a namespace.
     Unwatched {
         /// The kind.
         kind: Kind,
         /// The namespace.
         namespace: String,
+    },
+    /// The time of day was set: it is ahead of the time that the kernel is handed by this much, or behind it.
+    Clock {
+        /// How far it is ahead.
+        ahead: SignedDuration,
     },
     /// A Secret that jobs name was read, or could not be: then there is no state.
     SourceRead {
@@ -131,6 +150,20 @@ impl Object {
             Self::BroadcastPod(..) => Kind::BroadcastPod,
             Self::AdvancedCronJob(_) => Kind::AdvancedCronJob,
             Self::Job(..) => Kind::Job,
+        }
+    }
+
+    /// Its namespace and name; copies of Secrets are in the config namespace.
+    pub fn key(&self, config_namespace: &str) -> ObjectKey {
+        match self {
+            Self::Node(node) => ObjectKey::of(&node.metadata),
+            Self::NodeImage(image) => ObjectKey::of(&image.metadata),
+            Self::ImagePullJob(job) => ObjectKey::of(&job.metadata),
+            Self::ImageListPullJob(list) => ObjectKey::of(&list.metadata),
+            Self::BroadcastJob(job) => ObjectKey::of(&job.metadata),
+            Self::AdvancedCronJob(cron) => ObjectKey::of(&cron.metadata),
+            Self::Copy(copy) => ObjectKey { namespace: config_namespace.to_owned(), name: copy.name.clone() },
+            Self::Pod(key, _) | Self::BroadcastPod(key, _) | Self::Job(key, _) => key.clone(),
         }
     }
 

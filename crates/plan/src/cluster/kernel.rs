@@ -3,18 +3,24 @@
 //! Whatever a watch or an answer of the API server says is an [`Input`] and is *observed*; a *cycle* looks at everything
 //! that has changed since and returns commands. Nothing that matters lives only here: grants are in the NodeImages, results
 //! in their statuses, and a kernel that is filled anew decides the same.
+//!
+//! The time that a kernel is handed never jumps: pauses, deadlines and silence are counted on it. Only schedules are about the time
+//! of day, which may be set: [`Input::Clock`] says how far it is ahead.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use prewarm_api::kruise::TemplateKind;
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_api::reference_object::ObjectReference;
 
 use super::advanced_cron_job::runs::Runs;
 use super::advanced_cron_job::{Crons, RunKey};
 use super::agenda::Agenda;
 use super::broadcast_job::Broadcasts;
-use super::command::{Command, Event, Outcome, Read, Target, Ticket};
+use super::command::{Command, Event, Notice, Outcome, Read, Target, Ticket};
+use super::demands::Demands;
 use super::image_list_pull_job::Lists;
 use super::image_pull_job::Jobs;
 use super::image_pull_job::explain::Why;
@@ -23,10 +29,16 @@ use super::kind::Kind;
 use super::measure::Measured;
 use super::node_image::Nodes;
 use super::node_image::record::Shared;
+use super::quarantine::Quarantine;
 use super::secret::Secrets;
 use super::size::Size;
+use super::unkept::Unkept;
 use crate::demand::selection::Requirements;
 use crate::object::{NodeName, ObjectKey, Uid};
+use crate::time::after;
+
+/// The same trouble elsewhere is not told again within this time.
+const SAME_TROUBLE: Duration = Duration::from_mins(10);
 
 /// How a kernel is set up.
 #[derive(Clone, Debug)]
@@ -59,17 +71,26 @@ pub struct Kernel {
     pub(super) shared: Shared,
     pub(super) agenda: Agenda,
     pub(super) nodes: Nodes,
+    pub(super) demands: Demands,
     pub(super) jobs: Jobs,
     pub(super) lists: Lists,
     pub(super) secrets: Secrets,
     pub(super) broadcasts: Broadcasts,
     pub(super) crons: Crons,
+    #[cfg(test)]
+    pub(super) wishes: super::wish::Wishes,
     /// What people are to be told with the next commands.
     pub(super) events: Vec<Event>,
     pub(super) measured: Vec<Measured>,
+    pub(super) unkept: Unkept,
+    pub(super) quarantine: Quarantine,
+    /// The trouble that was last told, and when.
+    complaint: Option<(String, Timestamp)>,
     pub(super) passes: Passes,
     /// Kinds of which everything is known, or as much as can be known.
     known: BTreeSet<Kind>,
+    /// How far the time of day is ahead of the time that never jumps.
+    ahead: SignedDuration,
     /// What the next cycle asks to be read.
     reads: Vec<Read>,
 }
@@ -114,9 +135,15 @@ impl Kernel {
             Input::Listed { kind, namespace, names } => self.observe_list(kind, namespace, &names),
             // Children of a list that nobody may read are jobs like any other.
             Input::Forbidden(Kind::ImageListPullJob) => self.know(Kind::ImageListPullJob),
-            Input::Forbidden(_) => {}
+            Input::Unreadable { kind, key, uid, reason } => self.quarantine(kind, &key, &uid, &reason),
             Input::Unwatched { kind: Kind::Pod, namespace } => self.unwatch_pods(&namespace),
-            Input::Unwatched { namespace, .. } => self.unwatch_runs(&namespace),
+            Input::Unwatched { kind: Kind::Job, namespace } => self.unwatch_runs(&namespace),
+            // Everything else is watched everywhere, or not at all.
+            Input::Forbidden(_) | Input::Undefined(_) | Input::Unwatched { .. } => {}
+            Input::Clock { ahead } => {
+                self.ahead = ahead;
+                self.mark_crons();
+            }
             Input::SourceRead { source, state, jitter } => {
                 self.observe_source(&source, state, now, jitter);
             }
@@ -134,12 +161,15 @@ impl Kernel {
         self.find_left_entries();
         while let Some(target) = self.agenda.next() {
             match target {
+                target if self.is_quarantined(&target) => {}
                 Target::Source(key) => self.source_pass(&key, now, &mut commands),
                 Target::Job(uid) => self.job_pass(&uid, now, &mut commands),
                 Target::List(uid) => self.list_pass(&uid, now, &mut commands),
                 Target::Node(name) => self.node_pass(&name, now, &mut commands),
                 Target::Broadcast(uid) => self.broadcast_pass(&uid, now, &mut commands),
                 Target::Cron(uid) => self.cron_pass(&uid, now, &mut commands),
+                #[cfg(test)]
+                Target::Wish(uid) => self.wish_pass(&uid, now),
             }
         }
         commands.extend(self.events.drain(..).map(Command::Record));
@@ -158,7 +188,7 @@ impl Kernel {
 
     /// How many targets the next cycle looks at, without those whose time has yet to come.
     pub fn backlog(&self) -> usize {
-        self.agenda.len() + self.left_jobs()
+        self.agenda.len() + self.demands.left()
     }
 
     /// The namespaces in which a kind has to be watched because something depends on it there.
@@ -198,8 +228,21 @@ impl Kernel {
         self.explain_job(key, now)
     }
 
+    /// The time of day at a moment of the time that never jumps.
+    pub(super) fn time_of_day(&self, now: Timestamp) -> Timestamp {
+        now.checked_add(self.ahead).unwrap_or(now)
+    }
+
+    /// The moment at which it is this time of day, if nobody sets the clock before.
+    pub(super) fn moment_of(&self, time_of_day: Timestamp) -> Timestamp {
+        time_of_day.checked_sub(self.ahead).unwrap_or(time_of_day)
+    }
+
     /// A run of a cron job is known twice: as what it is, and to its cron job.
     fn observe_object(&mut self, object: Object, now: Timestamp) {
+        if !self.quarantine.is_empty() {
+            self.release(object.kind(), &object.key(&self.settings.config_namespace));
+        }
         if let Some(key) = object.run_key() {
             self.observe_run(&key, object.run());
         }
@@ -218,6 +261,7 @@ impl Kernel {
     }
 
     fn forget(&mut self, kind: Kind, key: &ObjectKey, uid: Option<&str>) {
+        self.release(kind, key);
         if let Some(run) = RunKey::of(kind, key) {
             self.forget_run(&run, uid);
         }
@@ -293,6 +337,19 @@ impl Kernel {
                 self.settle_run(uid, ticket, outcome, now, jitter);
             }
             Target::Cron(uid) => self.settle_cron(uid, ticket, outcome, now, jitter),
+            #[cfg(test)]
+            Target::Wish(_) => {}
+        }
+    }
+
+    /// Tells of trouble that lasts. What ails all nodes is told of one of them.
+    pub(super) fn complain(&mut self, about: ObjectReference, complaint: Option<Notice>, now: Timestamp) {
+        let Some(complaint) = complaint else { return };
+        let is_fresh =
+            |(note, at): &(String, Timestamp)| *note == complaint.note && now < after(*at, SAME_TROUBLE);
+        if !self.complaint.as_ref().is_some_and(is_fresh) {
+            self.complaint = Some((complaint.note.clone(), now));
+            self.events.push(complaint.about(about));
         }
     }
 

@@ -1,44 +1,34 @@
 //! The kinds of objects that the controller watches.
 
-/// A kind that is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Node.
-    Node,
-    /// NodeImage.
-    NodeImage,
-    /// ImagePullJob.
-    ImagePullJob,
-    /// ImageListPullJob.
-    ImageListPullJob,
-    /// Secret, in the config namespace.
-    Secret,
-    /// Pod, in namespaces with a job that selects by pods.
-    Pod,
-    /// BroadcastJob.
-    BroadcastJob,
-    /// Pod of a BroadcastJob.
-    BroadcastPod,
-    /// AdvancedCronJob.
-    AdvancedCronJob,
-    /// Job, in namespaces with a cron job that makes some.
-    Job,
+use crate::words;
+
+words! {
+    /// A kind that is watched.
+    pub enum Kind {
+        /// Node.
+        Node = "node",
+        /// NodeImage.
+        NodeImage = "node_image",
+        /// ImagePullJob.
+        ImagePullJob = "image_pull_job",
+        /// ImageListPullJob.
+        ImageListPullJob = "image_list_pull_job",
+        /// Secret, in the config namespace.
+        Secret = "secret",
+        /// Pod, in namespaces with a job that selects by pods.
+        Pod = "pod",
+        /// BroadcastJob.
+        BroadcastJob = "broadcast_job",
+        /// Pod of a BroadcastJob.
+        BroadcastPod = "broadcast_pod",
+        /// AdvancedCronJob.
+        AdvancedCronJob = "advanced_cron_job",
+        /// Job, in namespaces with a cron job that makes some.
+        Job = "job",
+    }
 }
 
 impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 10] = [
-        Self::Node,
-        Self::NodeImage,
-        Self::ImagePullJob,
-        Self::ImageListPullJob,
-        Self::Secret,
-        Self::Pod,
-        Self::BroadcastJob,
-        Self::BroadcastPod,
-        Self::AdvancedCronJob,
-        Self::Job,
-    ];
     /// The kinds that have to be known before anything is decided: on a part of the cluster a job would look as if it had
     /// no node, and an owner as if it were gone.
     pub const NEEDED: [Self; 5] =
@@ -53,21 +43,5 @@ impl Kind {
             self,
             Self::ImagePullJob | Self::ImageListPullJob | Self::BroadcastJob | Self::AdvancedCronJob
         )
-    }
-
-    /// A short fixed word for metrics and logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Node => "node",
-            Self::NodeImage => "node_image",
-            Self::ImagePullJob => "image_pull_job",
-            Self::ImageListPullJob => "image_list_pull_job",
-            Self::Secret => "secret",
-            Self::Pod => "pod",
-            Self::BroadcastJob => "broadcast_job",
-            Self::BroadcastPod => "broadcast_pod",
-            Self::AdvancedCronJob => "advanced_cron_job",
-            Self::Job => "job",
-        }
     }
 }

@@ -11,14 +11,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{FailureClass, PullPhase};
 
 use super::Kernel;
-use super::image_pull_job::record::Job;
+use super::demands::{DemandRecord, Demands};
 use super::node_image::record::{NodeImageRecord, TagRecord, TagStatus};
 use crate::object::ImageKey;
-use crate::object::store::Store;
+use crate::words;
 
 /// Something that was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,20 +28,21 @@ pub enum Measured {
     Ended(End, u64),
 }
 
-/// A part of a node's way from a job to its image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// From the time that both job and NodeImage exist to the grant. Only jobs that end are measured: others have no time
-    /// at which a node begins to wait.
-    Place,
-    /// From the grant to the first word of the agent.
-    Answer,
-    /// From the grant to the beginning of the pull.
-    Start,
-    /// From the beginning of the pull to its end.
-    Pull,
-    /// From the grant to the end of the pull.
-    Whole,
+words! {
+    /// A part of a node's way from a job to its image.
+    pub enum Phase {
+        /// From the time that both job and NodeImage exist to the grant. Only jobs that end are measured: others have no time
+        /// at which a node begins to wait.
+        Place = "place",
+        /// From the grant to the first word of the agent.
+        Answer = "answer",
+        /// From the grant to the beginning of the pull.
+        Start = "start",
+        /// From the beginning of the pull to its end.
+        Pull = "pull",
+        /// From the grant to the end of the pull.
+        Whole = "whole",
+    }
 }
 
 /// How a grant ended.
@@ -54,22 +54,6 @@ pub enum End {
     Failed(FailureClass),
     /// The node did not answer.
     Silent,
-}
-
-impl Phase {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Place, Self::Answer, Self::Start, Self::Pull, Self::Whole];
-
-    /// A short fixed word for metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Place => "place",
-            Self::Answer => "answer",
-            Self::Start => "start",
-            Self::Pull => "pull",
-            Self::Whole => "whole",
-        }
-    }
 }
 
 /// How much is kept for whoever asks. A kernel that nobody asks keeps no more.
@@ -87,7 +71,7 @@ pub(super) fn measure(
     old: &NodeImageRecord,
     new: &NodeImageRecord,
     changed: &[ImageKey],
-    jobs: &Store<Job>,
+    demands: &Demands,
     now: Timestamp,
 ) -> Vec<Measured> {
     let mut measured = Vec::new();
@@ -96,7 +80,7 @@ pub(super) fn measure(
         let before = old.tag(key).map(|(_, tag)| tag);
         let owners = tag.owners.iter().filter_map(|owner| owner.uid.as_deref());
         let granted = owners.filter(|uid| before.is_none_or(|before| !before.is_owned_by(uid)));
-        let since = granted.filter_map(|uid| waits_since(jobs.get(uid)?, new));
+        let since = granted.filter_map(|uid| waits_since(demands.get(uid)?, new));
         measured.extend(since.map(|since| Measured::Took(Phase::Place, time(since, now))));
         measured.extend(progress(before, tag, now));
     }
@@ -104,10 +88,10 @@ pub(super) fn measure(
 }
 
 /// Since when a node waits for a job, if that can be said.
-fn waits_since(job: &Job, image: &NodeImageRecord) -> Option<Timestamp> {
-    let is_measured = !job.demand.is_lasting();
-    let Time(made) = job.object.metadata.creation_timestamp.as_ref().filter(|_| is_measured)?;
-    Some(image.created_at.map_or(*made, |image| image.max(*made)))
+fn waits_since(record: &DemandRecord, image: &NodeImageRecord) -> Option<Timestamp> {
+    let is_measured = !record.demand.is_lasting();
+    let made = record.made_at.filter(|_| is_measured)?;
+    Some(image.created_at.map_or(made, |image| image.max(made)))
 }
 
 /// What the agent's word about a tag says. What a person wrote by hand is no grant.

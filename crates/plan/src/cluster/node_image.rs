@@ -1,7 +1,7 @@
 //! What is to be written to one NodeImage: all that is pending for it, in one patch (design 4).
 //!
 //! `tidy` takes away what nobody wants any more, `join` writes what jobs want, `silence` judges nodes that do not
-//! answer, `patch` turns the difference into a JSON patch.
+//! answer, `patch` turns the difference into a JSON patch. `room` says what a NodeImage has room for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,22 +12,27 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Kind, Target, Ticket, Verb, Write};
 use crate::demand::Demand;
-use crate::object::{NodeName, ObjectKey, Uid};
+use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
 use crate::time::earliest;
 
+pub mod crowded;
+mod holders;
 mod join;
 pub mod node;
 mod observe;
 mod pass;
 mod patch;
 pub mod record;
+pub mod room;
 mod settle;
 pub mod silence;
 mod tidy;
+pub mod weight;
 
 pub use patch::owner;
 pub use silence::Verdict;
 
+use holders::Holders;
 use node::Node;
 use record::{ImageRecord, NodeImageRecord};
 
@@ -35,9 +40,15 @@ use record::{ImageRecord, NodeImageRecord};
 #[derive(Debug, Default)]
 pub struct Nodes {
     pub(in crate::cluster) all: BTreeMap<NodeName, Node>,
+    holders: Holders,
 }
 
 impl Nodes {
+    /// The nodes that hold an image, by name.
+    pub fn holders(&self, key: &ImageKey) -> Vec<NodeName> {
+        self.holders.of(key)
+    }
+
     /// The names and UIDs of all NodeImages.
     pub fn held(&self) -> Vec<(ObjectKey, Uid)> {
         let images = self.all.iter().filter_map(|(name, node)| Some((name, node.image.as_ref()?)));
@@ -68,6 +79,10 @@ pub struct Observed<'a> {
 pub trait Demands {
     /// The demand of the owner with this UID, if it exists.
     fn demand(&self, uid: &str) -> Option<Wanted<'_>>;
+    /// Whether the owner with this UID is there and cannot be read.
+    fn is_unreadable(&self, _uid: &str) -> bool {
+        false
+    }
     /// Whether a Secret exists; `None` if that is not known.
     fn has_secret(&self, reference: &SecretReference) -> Option<bool>;
 }
@@ -180,7 +195,7 @@ pub fn decide(observed: &Observed) -> Decision {
             wake_at,
         };
     }
-    let (verdicts, judge_at) = silence::judge(image, node.reported_at, observed.now);
+    let (verdicts, judge_at) = silence::judge(node, image, observed.now);
     let action = (!verdicts.is_empty()).then(|| Action::Judge { uid: image.uid.clone(), verdicts });
     Decision { action, wake_at: earliest(wake_at, judge_at) }
 }

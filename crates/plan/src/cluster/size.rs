@@ -5,12 +5,13 @@ use jiff::Timestamp;
 use prewarm_api::kruise::{ImageListPullJob, PullPhase};
 
 use super::Kernel;
+use super::demands::{DemandRecord, roll};
 use super::image_pull_job::record::Job;
 use super::node_image::node::{Facts, Node};
 use super::node_image::record::TagRecord;
 use crate::cluster::advanced_cron_job::child::{State, by_completion};
+use crate::cluster::image_pull_job::Hold;
 use crate::cluster::image_pull_job::explain::reported_hold;
-use crate::cluster::image_pull_job::{Hold, roll};
 use crate::demand::selection::parallelism;
 use crate::time::after;
 use crate::time::earliest;
@@ -137,9 +138,10 @@ impl Kernel {
         for node in self.nodes.all.values() {
             size.count_node(node, now);
         }
-        for job in self.jobs.all.values() {
-            size.jobs.pulls.add(pull_state(job));
-            size.job_nodes.add(job);
+        for (uid, job) in self.jobs.all.iter() {
+            let Some(record) = self.demands.get(uid) else { continue };
+            size.jobs.pulls.add(pull_state(job, record));
+            size.job_nodes.add(job, record);
         }
         for list in self.lists.values() {
             size.jobs.lists.add(list_state(&list.object));
@@ -220,13 +222,13 @@ impl JobStates {
     }
 }
 
-fn pull_state(job: &Job) -> JobState {
+fn pull_state(job: &Job, record: &DemandRecord) -> JobState {
     let has_failed = job.object.status.as_ref().is_some_and(|status| status.failed > 0);
     match () {
         () if job.is_terminating() => JobState::Terminating,
         () if !job.is_active() && has_failed => JobState::Failed,
         () if !job.is_active() => JobState::Succeeded,
-        () if job.demand.at_once == 0 => JobState::Paused,
+        () if record.demand.at_once == 0 => JobState::Paused,
         () => JobState::Running,
     }
 }
@@ -243,8 +245,8 @@ fn list_state(list: &ImageListPullJob) -> JobState {
 }
 
 impl JobNodes {
-    fn add(&mut self, job: &Job) {
-        let Some(roll) = job.roll.as_ref().filter(|_| job.is_active()) else { return };
+    fn add(&mut self, job: &Job, record: &DemandRecord) {
+        let Some(roll) = record.roll.as_ref().filter(|_| job.is_active()) else { return };
         let counts = roll.counts();
         self.active += counts.active;
         self.succeeded += counts.succeeded;
@@ -253,7 +255,7 @@ impl JobNodes {
             Some(Hold::Image) => &mut self.image,
             Some(Hold::Secrets(_)) => &mut self.secrets,
             Some(Hold::Siblings) => &mut self.siblings,
-            None if job.demand.at_once == 0 => &mut self.paused,
+            None if record.demand.at_once == 0 => &mut self.paused,
             None => &mut self.place,
         };
         *waiting += roll.waiting().len();

@@ -38,6 +38,8 @@ reasons! {
     WaitingForSecrets,
     /// The other children of the list are being made.
     WaitingForSiblings,
+    /// The NodeImages of some nodes have no room for it.
+    WaitingForRoom,
     /// It is paused.
     Paused,
     /// No node is selected.
@@ -62,10 +64,14 @@ reasons! {
     Copied,
     /// Some Secrets do not exist.
     SecretMissing,
+    /// Some Secrets hold no registry credentials.
+    SecretUnusable,
     /// Runs start when they are due.
     OnSchedule,
     /// A run waits for the one before it.
     Forbidden,
+    /// Too many runs have not ended.
+    TooManyRuns,
     /// The schedule cannot be read.
     NotASchedule,
     /// There is no such time zone.

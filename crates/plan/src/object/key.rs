@@ -4,6 +4,8 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::name::Uid;
+
 macro_rules! key {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
@@ -47,6 +49,23 @@ impl ObjectKey {
     pub fn of(metadata: &ObjectMeta) -> Self {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         Self { namespace: text(&metadata.namespace), name: text(&metadata.name) }
+    }
+}
+
+/// An owner and the namespace that it is in. Whatever names it from another namespace is not its own: an owner reference
+/// holds a UID and no namespace, and anybody may write one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnerKey {
+    /// The namespace of the owner and of what it owns.
+    pub namespace: String,
+    /// The owner's UID.
+    pub uid: Uid,
+}
+
+impl OwnerKey {
+    /// The owner with this UID in this namespace.
+    pub fn new(namespace: &str, uid: &str) -> Self {
+        Self { namespace: namespace.to_owned(), uid: uid.into() }
     }
 }
 

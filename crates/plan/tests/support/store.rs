@@ -41,6 +41,17 @@ pub(super) fn cluster_key(name: &str) -> ObjectKey {
     ObjectKey { namespace: String::new(), name: name.to_owned() }
 }
 
+/// What does not arrive as it was written: definitions of another version drop it, or a webhook.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Meddles {
+    /// The conditions of jobs are dropped.
+    pub with_conditions: bool,
+    /// The owners of tags are dropped.
+    pub with_owners: bool,
+    /// The policies of ImagePullJobs that are made become others.
+    pub with_children: bool,
+}
+
 /// All objects.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -54,6 +65,8 @@ pub struct Store {
     pub copies: BTreeMap<String, Copy>,
     /// The schema's bound on the images of a NodeImage.
     pub most_images: usize,
+    /// What does not arrive as it was written.
+    pub meddles: Meddles,
     events: [VecDeque<Input>; WATCHES],
     version: u64,
     uids: u64,
@@ -69,6 +82,7 @@ impl Default for Store {
             sources: BTreeMap::new(),
             copies: BTreeMap::new(),
             most_images: 256,
+            meddles: Meddles::default(),
             events: Default::default(),
             version: 0,
             uids: 0,

@@ -9,7 +9,8 @@ use prewarm_api::kruise::{
     ImagePullJob, ImagePullJobStatus, ImageStatus, ImageTagSpec, ImageTagStatus, NodeImage, PullPhase,
 };
 use prewarm_plan::cluster::command::{Command, Event, Outcome, Read, Verb, Write};
-use prewarm_plan::cluster::image_pull_job::pod::PodFacts;
+use prewarm_plan::cluster::demands::pod::PodFacts;
+use prewarm_plan::cluster::secret::Excerpt;
 use prewarm_plan::cluster::{Input, Kernel, Kind, Object, Settings};
 use prewarm_plan::object::{ImageKey, ObjectKey};
 use prewarm_plan::time::stamp;
@@ -154,7 +155,7 @@ impl World {
                 let outcome = outcome.unwrap_or_else(|| Outcome::Failed(Some("nobody answers".to_owned())));
                 Input::Settled { ticket, outcome, jitter: JITTER }
             }
-            Command::Read(Read::Source(source)) => {
+            Command::Read(Read::Source(Excerpt { source, .. })) => {
                 let state = (fate == Fate::Fine).then(|| self.store.read_source(&source));
                 Input::SourceRead { source, state, jitter: JITTER }
             }

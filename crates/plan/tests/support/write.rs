@@ -21,7 +21,7 @@ impl Store {
             (Kind::ImagePullJob, Verb::Create(child)) => self.create_child(*child).map(Object::from),
             (Kind::ImageListPullJob, verb) => self.write_list(&ticket.key, verb).map(Object::from),
             (Kind::ImagePullJob, verb) => self.write_job(&ticket.key, uid, verb, now).map(Object::from),
-            (Kind::Secret, Verb::Copy(source, action)) => self.write_copy(&source, action),
+            (Kind::Secret, Verb::Copy(excerpt, action)) => self.write_copy(&excerpt.source, action),
             (kind, verb) => panic!("there is no {kind:?} here: {verb:?}"),
         }
     }
@@ -61,6 +61,10 @@ impl Store {
 
     fn patch_image(&mut self, image: NodeImage, operations: Vec<Value>) -> Outcome<NodeImage> {
         let Some(mut new) = patched(&image, operations) else { return Outcome::Collided(image) };
+        if self.meddles.with_owners {
+            let tags = new.spec.images.values_mut().flat_map(|image| &mut image.tags);
+            tags.for_each(|tag| tag.owner_references = None);
+        }
         new.status.clone_from(&image.status);
         if new.spec.images.len() > self.most_images {
             return Outcome::Refused(format!("must have at most {} items", self.most_images));
@@ -83,7 +87,13 @@ impl Store {
                 patched(&job, operations).map(|new| ImagePullJob { status: job.status.clone(), ..new })
             }
             Verb::PatchStatus(operations) => {
-                patched(&job, operations).map(|new| ImagePullJob { status: new.status, ..job.clone() })
+                let keeps = !self.meddles.with_conditions;
+                patched(&job, operations).map(|mut new| {
+                    if let Some(status) = &mut new.status {
+                        status.conditions = status.conditions.take().filter(|_| keeps);
+                    }
+                    ImagePullJob { status: new.status, ..job.clone() }
+                })
             }
             Verb::Delete => {
                 self.delete_job(key, now);
@@ -105,6 +115,7 @@ impl Store {
         }
         child.metadata.uid = Some(self.uid(&key.name));
         child.metadata.generation = Some(1);
+        child.spec.pull_policy.backoff_limit += i32::from(self.meddles.with_children);
         self.touch(&mut child.metadata);
         self.jobs.insert(key, child.clone());
         self.emit(Input::seen(child.clone()));

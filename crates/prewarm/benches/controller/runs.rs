@@ -24,6 +24,8 @@ use super::record::Write;
 const CONNECTIONS: usize = 32 + WRITERS;
 /// How many pairs of a run and its floor are compared.
 const PAIRS: usize = 3;
+/// The images of a list.
+const IMAGES: usize = 50;
 /// How long the cluster is left alone before a run, so that a status counts as the first after a quiet second.
 const QUIET: Duration = Duration::from_secs(2);
 
@@ -81,31 +83,28 @@ pub async fn wide(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result<()
     Ok(())
 }
 
-/// 50 images on 200 nodes, as one list.
+/// 50 images on 200 nodes, as one list; then the list is deleted.
 pub async fn list(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result<()> {
-    const IMAGES: usize = 50;
-    let (mut ratios, mut most) = (Vec::new(), 0.0);
+    let (mut made, mut deleted) = (Vec::new(), Vec::new());
+    let (mut most, mut most_patches) = (0.0, 0.0);
     let pairs = if cluster.is_real() { PAIRS } else { 1 };
     for pair in 0..pairs {
         let name = format!("list-{pair}");
-        let images: Vec<String> =
-            (0..IMAGES).map(|number| format!("registry.example/team/application-{number}:v{pair}")).collect();
-        let object = jobs::list(&name, &images, cluster.nodes);
+        let object = jobs::list(&name, &images(pair), cluster.nodes);
         let running = cluster.start(Duration::ZERO).await?;
-        let run = run(cluster, "imagelistpulljobs", &object, || {
-            finished::<ImageListPullJob>(&cluster.client, &name, IMAGES)
+        let run = run(cluster, "imagelistpulljobs", &object, async || {
+            finished::<ImageListPullJob>(&cluster.client, &name, IMAGES).await
         })
         .await?;
         most = f64::max(most, per_node(cluster, &run.counts));
-        Api::<ImageListPullJob>::namespaced(cluster.client.clone(), NAMESPACE)
-            .delete(&name, &DeleteParams::background())
-            .await?;
-        delete_children(&cluster.client).await?;
-        running.agents.wait("the end of all tags", |totals| totals.tags + totals.reported == 0).await?;
+        let gone = delete_list(cluster, &running, &name).await?;
+        most_patches =
+            f64::max(most_patches, f64_of_count(&gone.counts, "nodeimages") / f64_of(cluster.nodes));
         running.stop().await?;
         if cluster.is_real() {
             let mut fresh = Floor::make(cluster, 10 + pair, "imagelistpulljobs", &object).await?;
-            ratios.push(run.seconds / fresh.replay(cluster, &run.writes).await?);
+            made.push(run.seconds / fresh.replay(cluster, &run.writes).await?);
+            deleted.push(gone.seconds / fresh.replay(cluster, &gone.writes).await?);
             fresh.remove(cluster).await?;
         }
     }
@@ -116,11 +115,41 @@ pub async fn list(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result<()
         "",
         Bar::AtMost(8.0),
     );
+    let figure = format!("the same, list deleted: NodeImage patches per node ({word})");
+    figures.add(&figure, most_patches, "", Bar::AtMost(1.05));
     if cluster.is_real() {
         let figure = format!("{IMAGES} images on {nodes} nodes, one list / floor ({word})");
-        figures.add(&figure, median(ratios), "×", Bar::AtMost(1.5));
+        figures.add(&figure, median(made), "×", Bar::AtMost(1.5));
+        let figure = format!("the same, list deleted: tags gone / floor ({word})");
+        figures.add(&figure, median(deleted), "×", Bar::AtMost(1.5));
     }
     Ok(())
+}
+
+/// What the controller writes for a list of 50 images on one node: little more than two writes for each child.
+pub async fn small_list(cluster: &Cluster, figures: &mut Figures) -> anyhow::Result<()> {
+    let object = jobs::list("small", &images(0), cluster.nodes);
+    let running = cluster.start(Duration::ZERO).await?;
+    let run = run(cluster, "imagelistpulljobs", &object, async || {
+        finished::<ImageListPullJob>(&cluster.client, "small", IMAGES).await?;
+        // The list may be over before the last of its children has said so.
+        tokio::time::sleep(QUIET).await;
+        anyhow::Ok(())
+    })
+    .await?;
+    running.stop().await?;
+    // The agent's reports are not the controller's, and the list itself is the user's.
+    let all = run.writes.iter().filter(|write| write.is_taken());
+    let own =
+        all.filter(|write| !write.place().ends_with("/status") || !write.place().contains("/nodeimages/"));
+    let figure = format!("{IMAGES} images on one node: the controller's writes ({})", cluster.word());
+    figures.add(&figure, f64_of(own.count()), "", Bar::AtMost(110.0));
+    Ok(())
+}
+
+/// The images of a list.
+fn images(version: usize) -> Vec<String> {
+    (0..IMAGES).map(|number| format!("registry.example/team/application-{number}:v{version}")).collect()
 }
 
 /// What a run took.
@@ -132,20 +161,19 @@ struct Run {
 
 async fn run_job(cluster: &Cluster, name: &str, image: &str, parallelism: usize) -> anyhow::Result<Run> {
     let object = jobs::job(name, image, parallelism);
-    run(cluster, "imagepulljobs", &object, || finished::<ImagePullJob>(&cluster.client, name, cluster.nodes))
-        .await
+    run(cluster, "imagepulljobs", &object, async || {
+        finished::<ImagePullJob>(&cluster.client, name, cluster.nodes).await
+    })
+    .await
 }
 
 /// From the creation of the job to its end.
-async fn run<F>(
+async fn run(
     cluster: &Cluster,
     plural: &str,
     object: &Value,
-    end: impl FnOnce() -> F,
-) -> anyhow::Result<Run>
-where
-    F: Future<Output = anyhow::Result<()>>,
-{
+    end: impl AsyncFnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<Run> {
     tokio::time::sleep(QUIET).await;
     let before = cluster.counts().await?;
     cluster.recorder.take();
@@ -155,15 +183,37 @@ where
     conclude(cluster, start, before).await
 }
 
-/// From the deletion of the job until specs and statuses no longer mention it.
 async fn delete_job(cluster: &Cluster, running: &Running, name: &str) -> anyhow::Result<Run> {
+    let api = Api::<ImagePullJob>::namespaced(cluster.client.clone(), NAMESPACE);
+    let delete = async {
+        api.delete(name, &DeleteParams::background()).await.context("deleting the job")?;
+        Ok(())
+    };
+    run_deletion(cluster, running, delete).await
+}
+
+/// There is no garbage collector here, so its part is done beside.
+async fn delete_list(cluster: &Cluster, running: &Running, name: &str) -> anyhow::Result<Run> {
+    let api = Api::<ImageListPullJob>::namespaced(cluster.client.clone(), NAMESPACE);
+    let delete = async {
+        api.delete(name, &DeleteParams::background()).await.context("deleting the list")?;
+        delete_children(&cluster.client).await
+    };
+    run_deletion(cluster, running, delete).await
+}
+
+/// From the deletion of a job or a list until specs and statuses no longer mention it.
+async fn run_deletion(
+    cluster: &Cluster,
+    running: &Running,
+    delete: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<Run> {
     tokio::time::sleep(QUIET).await;
     let before = cluster.counts().await?;
     cluster.recorder.take();
     let start = Instant::now();
-    let api = Api::<ImagePullJob>::namespaced(cluster.client.clone(), NAMESPACE);
-    api.delete(name, &DeleteParams::background()).await.context("deleting the job")?;
-    running.agents.wait("the end of all tags", |totals| totals.tags + totals.reported == 0).await?;
+    let end = running.agents.wait("the end of all tags", |totals| totals.tags + totals.reported == 0);
+    tokio::try_join!(delete, end)?;
     conclude(cluster, start, before).await
 }
 
@@ -175,7 +225,7 @@ async fn conclude(cluster: &Cluster, start: Instant, before: Option<Counts>) -> 
     Ok(Run { seconds, writes, counts })
 }
 
-/// There is no garbage collector here.
+/// What the garbage collector does when a list is gone.
 async fn delete_children(client: &Client) -> anyhow::Result<()> {
     let api = Api::<ImagePullJob>::namespaced(client.clone(), NAMESPACE);
     for child in api.list_metadata(&ListParams::default()).await?.items {

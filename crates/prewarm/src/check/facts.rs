@@ -9,6 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use crate::reach::SeenLease;
@@ -19,7 +20,7 @@ pub type Asked<T> = Result<T, String>;
 pub struct Facts {
     /// This machine's clock, and the server's at the same moment.
     pub clocks: (Timestamp, Option<Timestamp>),
-    /// The server's version, such as `1.34`.
+    /// The server's version, such as `1.36`.
     pub version: Asked<String>,
     /// What the user may do.
     pub rights: Vec<Right>,
@@ -31,12 +32,18 @@ pub struct Facts {
     pub policies: Asked<Policies>,
     /// The name of the namespace that Prewarm is installed in.
     pub installed_in: String,
-    /// That namespace.
+    /// The name of the agents' namespace.
+    pub agents_in: String,
+    /// The agents' namespace.
     pub namespace: Asked<Option<Namespace>>,
+    /// The cluster-wide roles of an installation.
+    pub roles: Asked<Vec<ClusterRole>>,
     /// The controller's Lease, read twice.
     pub lease: Asked<SeenLease>,
     /// The Lease of OpenKruise's manager, read twice.
     pub rival_lease: Asked<SeenLease>,
+    /// The Deployment of that manager.
+    pub rival_deployment: Asked<Option<Deployment>>,
     /// Daemons of other implementations.
     pub rival_daemons: Asked<Vec<DaemonSet>>,
     pub deployments: Asked<Vec<Deployment>>,
@@ -45,8 +52,10 @@ pub struct Facts {
     pub pods: Asked<Vec<Pod>>,
     /// What agents that are not ready answer to a probe, by pod name.
     pub probes: BTreeMap<String, Asked<String>>,
-    /// Whether a controller and an agent answer a scrape, by pod name.
+    /// Whether a controller answers a scrape, by pod name.
     pub scrapes: BTreeMap<String, Asked<()>>,
+    /// Whether an agent answers a scrape, by pod name.
+    pub agent_scrapes: BTreeMap<String, Asked<()>>,
     pub nodes: Asked<Vec<Node>>,
     /// The heartbeats of nodes.
     pub heartbeats: Asked<Vec<Lease>>,

@@ -1,6 +1,8 @@
 //! Asks the cluster for everything that a check depends on. If a question cannot be answered, a sentence takes the
 //! place of the answer, so that the rest is checked all the same.
 
+mod rights;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -11,20 +13,18 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ListParams, PostParams};
+use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt as _};
 use prewarm_api::crd;
 use prewarm_api::kruise::NodeImage;
 use prewarm_api::permission::{AGENT, CONTROLLER, LEASE};
 use serde::de::DeserializeOwned;
 
-use super::facts::{Asked, Facts, Policies, Right, Webhook};
+use super::facts::{Asked, Facts, Policies, Webhook};
 use super::judge::Stage;
 use crate::reach::{Cluster, Request, look_twice, sentence};
 
@@ -34,23 +34,23 @@ const MOST_PROBES: usize = 10;
 const OURS: &str = "app.kubernetes.io/part-of=prewarm";
 /// The Lease of OpenKruise's manager.
 const RIVAL: (&str, &str) = ("kruise-system", "kruise-manager");
+/// The Deployment of that manager, in the same namespace.
+const RIVAL_DEPLOYMENT: &str = "kruise-controller-manager";
 /// The names of other implementations' daemons.
 const RIVAL_DAEMONS: [&str; 1] = ["kruise-daemon"];
 /// The namespace of the Leases of nodes.
 const HEARTBEATS: &str = "kube-node-lease";
-/// What an installation has to create.
-const INSTALLED: [(&str, &str); 8] = [
-    ("apiextensions.k8s.io", "customresourcedefinitions"),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
-    ("rbac.authorization.k8s.io", "clusterroles"),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"),
-    ("scheduling.k8s.io", "priorityclasses"),
-    ("", "serviceaccounts"),
-    ("apps", "deployments"),
-    ("apps", "daemonsets"),
-];
 
-pub async fn gather(cluster: &Cluster, namespace: &str, stage: Stage) -> anyhow::Result<Facts> {
+/// The namespaces that a user names.
+pub struct Namespaces<'a> {
+    /// The controller's.
+    pub controller: &'a str,
+    /// The agents', if it is another one.
+    pub agents: Option<&'a str>,
+}
+
+pub async fn gather(cluster: &Cluster, namespaces: &Namespaces<'_>, stage: Stage) -> anyhow::Result<Facts> {
+    let namespace = namespaces.controller;
     let asking = Asking { cluster, namespace };
     let clocks = asking.clocks().await?;
     let [lease, rival_lease] = look_twice(asking.cluster, [(asking.namespace, LEASE), RIVAL]).await;
@@ -64,8 +64,12 @@ pub async fn gather(cluster: &Cluster, namespace: &str, stage: Stage) -> anyhow:
     let is_ours =
         |set: &DaemonSet| set.labels().get("app.kubernetes.io/name").is_some_and(|name| name == AGENT.name);
     let pick = |is_wanted: &dyn Fn(&DaemonSet) -> bool| {
-        daemon_sets.clone().map(|sets| sets.into_iter().filter(|set| is_wanted(set)).collect())
+        daemon_sets.clone().map(|sets| sets.into_iter().filter(|set| is_wanted(set)).collect::<Vec<_>>())
     };
+    let installed = pick(&is_ours).ok().and_then(|sets| sets.first()?.namespace());
+    let agents_in =
+        namespaces.agents.map(str::to_owned).or(installed).unwrap_or_else(|| namespace.to_owned());
+    let ours = ListParams::default().labels(OURS);
     Ok(Facts {
         clocks,
         version: asking.version().await,
@@ -74,14 +78,20 @@ pub async fn gather(cluster: &Cluster, namespace: &str, stage: Stage) -> anyhow:
         webhooks: asking.webhooks().await,
         policies: asking.policies().await,
         installed_in: namespace.to_owned(),
-        namespace: asking.get(&Api::<Namespace>::all(cluster.client.clone()), namespace).await,
+        namespace: asking.get(&Api::<Namespace>::all(cluster.client.clone()), &agents_in).await,
+        agents_in,
+        roles: asking.list(&asking.everywhere::<ClusterRole>(), &ours).await,
         lease,
         rival_lease,
+        rival_deployment: asking
+            .get(&Api::<Deployment>::namespaced(cluster.client.clone(), RIVAL.0), RIVAL_DEPLOYMENT)
+            .await,
         rival_daemons: pick(&is_rival),
         daemon_sets: pick(&is_ours),
         deployments: asking.list(&asking.everywhere::<Deployment>(), &controllers).await,
         probes: asking.probes(pods.as_deref().unwrap_or_default()).await,
         scrapes: asking.scrapes(controller_pods.as_deref().unwrap_or_default()).await,
+        agent_scrapes: asking.scrapes(pods.as_deref().unwrap_or_default()).await,
         pods,
         nodes: asking.list(&Api::<Node>::all(cluster.client.clone()), &ListParams::default()).await,
         heartbeats: asking
@@ -154,36 +164,6 @@ impl Asking<'_> {
         definitions
     }
 
-    async fn rights(&self) -> Vec<Right> {
-        let reviews: Api<SelfSubjectAccessReview> = self.everywhere();
-        let mut rights = Vec::new();
-        for (group, resource) in INSTALLED {
-            let attributes = ResourceAttributes {
-                group: Some(group.to_owned()),
-                resource: Some(resource.to_owned()),
-                verb: Some("create".to_owned()),
-                namespace: Some(self.namespace.to_owned()),
-                ..ResourceAttributes::default()
-            };
-            let spec = SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(attributes),
-                ..SelfSubjectAccessReviewSpec::default()
-            };
-            let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
-            let answer = reviews.create(&PostParams::default(), &review).await;
-            let is_allowed = match answer {
-                Ok(answer) => Ok(answer.status.is_some_and(|status| status.allowed)),
-                Err(error) => Err(sentence(
-                    &error,
-                    &Request::of::<SelfSubjectAccessReview>("create", None),
-                    &self.cluster.name,
-                )),
-            };
-            rights.push(Right { what: format!("create {resource}"), is_allowed });
-        }
-        rights
-    }
-
     async fn webhooks(&self) -> Asked<Vec<Webhook>> {
         let all = ListParams::default();
         let mutating = self.list(&self.everywhere::<MutatingWebhookConfiguration>(), &all).await?;
@@ -226,18 +206,19 @@ impl Asking<'_> {
 
     /// What agents that are not ready answer to a probe.
     async fn probes(&self, pods: &[Pod]) -> BTreeMap<String, Asked<String>> {
-        let is_ready = |pod: &&Pod| {
+        let is_unready = |pod: &&Pod| {
             let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref());
             !conditions.unwrap_or_default().iter().any(|one| one.type_ == "Ready" && one.status == "True")
         };
         let mut answers = BTreeMap::new();
-        for pod in pods.iter().filter(is_ready).filter(|pod| is_running(pod)).take(MOST_PROBES) {
+        for pod in pods.iter().filter(is_unready).filter(|pod| is_running(pod)).take(MOST_PROBES) {
             let answer = self.ask(pod, "readyz").await;
             answers.insert(pod.name_any(), answer);
         }
         answers
     }
 
+    /// Whether the first pod that runs answers a scrape.
     async fn scrapes(&self, pods: &[Pod]) -> BTreeMap<String, Asked<()>> {
         let mut answers = BTreeMap::new();
         for pod in pods.iter().filter(|pod| is_running(pod)).take(1) {

@@ -5,6 +5,7 @@ mod agents;
 mod controller;
 mod definitions;
 mod kubernetes;
+mod openkruise;
 
 use super::facts::Facts;
 use super::report::Report;

@@ -23,6 +23,7 @@ fn reason(reason: SkipReason) -> &'static str {
         SkipReason::Forbidden => {
             "because the previous run was still going on and concurrencyPolicy is Forbid"
         }
+        SkipReason::TooMany => "because too many runs had not ended",
         SkipReason::Refused => "because the API server refused",
         SkipReason::TooLate => "because startingDeadlineSeconds had passed",
         SkipReason::Missed => "because no controller was running",
@@ -38,6 +39,7 @@ mod tests {
         let reasons = [
             (SkipReason::Paused, 2),
             (SkipReason::Forbidden, 1),
+            (SkipReason::TooMany, 4),
             (SkipReason::Refused, 3),
             (SkipReason::TooLate, 1),
             (SkipReason::Missed, 1000),
@@ -48,6 +50,7 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r"
         2 runs did not happen while the cron job was paused; the last was due at 2026-11-17T02:00:00Z
         1 run did not happen because the previous run was still going on and concurrencyPolicy is Forbid; it was due at 2026-11-17T02:00:00Z
+        4 runs did not happen because too many runs had not ended; the last was due at 2026-11-17T02:00:00Z
         3 runs did not happen because the API server refused; the last was due at 2026-11-17T02:00:00Z
         1 run did not happen because startingDeadlineSeconds had passed; it was due at 2026-11-17T02:00:00Z
         at least 1000 runs did not happen because no controller was running; the last was due at 2026-11-17T02:00:00Z

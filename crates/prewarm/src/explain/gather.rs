@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
-use prewarm_controller::{SlimNode, SlimPod};
 use prewarm_plan::cluster::{Input, Kernel, Kind, Object, Settings};
+use prewarm_process::slim::{SlimNode, SlimPod};
 
 use crate::jobs::{Job, JobName, Jobs};
 use crate::reach::{Feed, Narrow, Reader};

@@ -11,10 +11,16 @@ use serde::Serialize;
 use super::gather::World;
 use super::words::{State, over, sentence};
 use crate::answer::Exit;
-use crate::jobs::status_of;
+use crate::jobs::status_for;
 use crate::show::{self, Cell, Column, Look, counted, table};
 
 const COLUMNS: [Column; 3] = [Column::new("NODE"), Column::new("STATE"), Column::new("WHY")];
+
+/// What a kubelet does with a private image is its own decision.
+const KUBELET: &str = "\
+The job names a Secret. By default kubelets run its image for every pod; one with imagePullCredentialsVerificationPolicy
+AlwaysVerify asks the registry again with the pod's own credentials, without fetching layers (docs/security.md).
+";
 
 /// The explanation of a job.
 #[derive(Debug, Serialize)]
@@ -25,6 +31,9 @@ pub struct Report {
     /// How many finished pulls no NodeImage reports any more.
     #[serde(skip)]
     forgotten: usize,
+    /// Whether nodes have an image that took a Secret.
+    #[serde(skip)]
+    has_private: bool,
 }
 
 /// One node and one image.
@@ -46,7 +55,12 @@ impl Report {
         let ended = ended.filter_map(|job| job.status.as_ref());
         let pulls: usize = ended.map(|status| usize::try_from(status.desired).unwrap_or_default()).sum();
         let forgotten = pulls.saturating_sub(items.len());
-        Self { items, has_images: world.jobs.len() > 1, forgotten }
+        let has_private = world.jobs.iter().any(|job| {
+            let is_present = |row: &Row| row.state == State::Present && row.image == job.spec.image;
+            let has_secrets = job.spec.pull_secrets.as_ref().is_some_and(|names| !names.is_empty());
+            has_secrets && items.iter().any(is_present)
+        });
+        Self { items, has_images: world.jobs.len() > 1, forgotten, has_private }
     }
 
     fn has_failed(&self) -> bool {
@@ -76,14 +90,18 @@ impl show::Report for Report {
     }
 
     fn remark(&self) -> String {
-        match (self.forgotten, self.items.is_empty()) {
+        let mut remark = match (self.forgotten, self.items.is_empty()) {
             (0, true) => "The job has no node; check its selector.\n".to_owned(),
             (0, false) => String::new(),
             (count, _) => {
                 let pulls = counted(count, "more pull");
                 format!("The job is over; the nodes no longer report {pulls}, which did not fail.\n")
             }
+        };
+        if self.has_private {
+            remark += KUBELET;
         }
+        remark
     }
 
     fn exit(&self) -> Exit {
@@ -123,7 +141,7 @@ impl Explained<'_> {
     }
 
     fn row(&self, node: &str, why: &Why) -> Row {
-        let (state, why) = sentence(why, self.reported(node), self.now);
+        let (state, why) = sentence(why, self.reported(node).as_ref(), self.now);
         Row { node: node.to_owned(), image: self.job.spec.image.clone(), state, why }
     }
 
@@ -136,7 +154,7 @@ impl Explained<'_> {
                 || self.reported(node).is_some_and(|status| status.phase == PullPhase::Succeeded)
         });
         let rows = nodes.map(|node| {
-            let (state, why) = over(self.reported(node), failed.contains(node), self.now);
+            let (state, why) = over(self.reported(node).as_ref(), failed.contains(node), self.now);
             Row { node: node.clone(), image: self.job.spec.image.clone(), state, why }
         });
         rows.collect()
@@ -168,8 +186,8 @@ impl Explained<'_> {
         Row { node: name.to_owned(), image: self.job.spec.image.clone(), state, why }
     }
 
-    fn reported(&self, node: &str) -> Option<&ImageTagStatus> {
+    fn reported(&self, node: &str) -> Option<ImageTagStatus> {
         let reference = ImageRef::parse(&self.job.spec.image).ok()?;
-        status_of(self.world.images.get(node)?, &reference)
+        status_for(self.world.images.get(node)?, &reference, self.job)
     }
 }

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{ImageTagStatus, PullPhase};
 use prewarm_plan::cluster::image_pull_job::Hold;
 use prewarm_plan::cluster::image_pull_job::explain::{Wait, Why};
+use prewarm_plan::cluster::node_image::room::Crowd;
 use serde::Serialize;
 
 use crate::jobs::FORGOTTEN;
@@ -142,6 +143,17 @@ fn waiting(wait: &Wait) -> String {
             };
             format!("parallelism {limit} reached, {ahead}")
         }
+        Wait::Room(Crowd::Share) => {
+            "no room in the NodeImage: the jobs of this namespace have their share of it; delete some of them, or \
+             wait until their entries leave"
+                .to_owned()
+        }
+        Wait::Room(Crowd::Full) => {
+            "no room in the NodeImage: it is full; the job goes on when entries leave".to_owned()
+        }
+        Wait::Room(Crowd::TooLarge) => {
+            "its entry is larger than a NodeImage may be; shorten sandboxConfig or pullSecrets".to_owned()
+        }
         Wait::Turn => {
             "waits for the controller's next pass; if this lasts, check that the controller runs".to_owned()
         }
@@ -176,6 +188,9 @@ mod tests {
             Why::Waiting(Wait::Paused),
             Why::Waiting(Wait::Turn),
             Why::Waiting(Wait::Held(Hold::Image)),
+            Why::Waiting(Wait::Room(Crowd::Share)),
+            Why::Waiting(Wait::Room(Crowd::Full)),
+            Why::Waiting(Wait::Room(Crowd::TooLarge)),
             Why::Unanswered(at(760)),
             Why::Unanswered(at(999)),
             Why::Reported { has_started: true },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use prewarm_api::kruise::{FailureClass, ImagePullJob, ImageTagStatus, NodeImage, PullPhase};
+use prewarm_api::kruise::{FailureClass, ImagePullJob, ImageTagStatus, NodeImage, OwnerResult, PullPhase};
 use prewarm_api::reference::ImageRef;
 use serde::Serialize;
 
@@ -57,10 +57,10 @@ pub fn failures<'a>(job: &ImagePullJob, images: impl IntoIterator<Item = &'a Nod
         listed.into_iter().map(|node| (node.clone(), failure(job, node, None))).collect();
     for object in images {
         let node = object.metadata.name.clone().unwrap_or_default();
-        let Some(status) = status_of(object, &reference) else { continue };
+        let Some(status) = status_for(object, &reference, job) else { continue };
         let concerns = found.contains_key(&node) || is_wanted(object, &reference, job);
         if status.phase == PullPhase::Failed && concerns {
-            found.insert(node.clone(), failure(job, node, Some(status)));
+            found.insert(node.clone(), failure(job, node, Some(&status)));
         }
     }
     found.into_values().collect()
@@ -76,10 +76,18 @@ fn failure(job: &ImagePullJob, node: String, status: Option<&ImageTagStatus>) ->
     }
 }
 
-/// What a node reports about an image.
-pub fn status_of<'a>(object: &'a NodeImage, reference: &ImageRef) -> Option<&'a ImageTagStatus> {
+/// What a node reports about an image, as it is for a job: a result may count for others and not for this one.
+pub fn status_for(object: &NodeImage, reference: &ImageRef, job: &ImagePullJob) -> Option<ImageTagStatus> {
     let images = object.status.as_ref()?.image_statuses.as_ref()?;
-    images.get(reference.name())?.tags.iter().find(|tag| tag.tag == reference.tag())
+    let mut status =
+        images.get(reference.name())?.tags.iter().find(|tag| tag.tag == reference.tag())?.clone();
+    let results = status.owner_results.take().unwrap_or_default();
+    let own = results.into_iter().find(|result| job.metadata.uid.as_ref() == Some(&result.uid));
+    if let Some(OwnerResult { failure_class: Some(class), message, .. }) = own {
+        status.phase = PullPhase::Failed;
+        (status.failure_class, status.message) = (Some(class), message);
+    }
+    Some(status)
 }
 
 /// Whether the node was granted the image for this job.

@@ -10,6 +10,8 @@ use crate::world::{NODES, World, real_nodes};
 /// The Lease of a crashed leader expires after 15 s; the other controller checks it every two.
 const AFTER_A_CRASH: u32 = 20;
 const AFTER_A_STOP: u32 = 2;
+/// Statuses are current so soon after an outage; the pulls themselves take seconds.
+const AFTER_AN_OUTAGE: Duration = Duration::from_secs(30 + 10);
 
 /// Starts a job that pulls on one node at a time.
 async fn begin(world: &World, name: &str) -> anyhow::Result<(String, String)> {
@@ -87,5 +89,29 @@ pub async fn a_controller_that_was_frozen_too_long_ends_itself() -> anyhow::Resu
         "a leader that lost its Lease ends with a failure, so that it is started anew"
     );
     world.job_is(60, &namespace, "freeze", (NODES, NODES, true)).await?;
+    was_pulled_once(&world, &image).await
+}
+
+/// The API server loses its connections while the cable is cut, as behind a load balancer that fails: nobody tells the programs on
+/// that node, which have nothing to send (reliability L5).
+pub async fn controller_and_agent_notice_that_their_connections_died_without_a_word() -> anyhow::Result<()> {
+    let world = World::start("swallow", 1).await?;
+    world.controllers[0].terminate()?;
+    world.controllers[0].ended().await?;
+    // It keeps on working without the Lease, which it would lose while it is cut off.
+    let alone = world.controller_with(0, &["--leader-elect=false"]).await?;
+    let (namespace, _) = begin(&world, "before").await?;
+    world.job_is(60, &namespace, "before", (NODES, NODES, true)).await?;
+    world.nodes[0].cut()?;
+    world.cluster.server.apiserver.kill()?;
+    world.cluster.server.apiserver.spawn()?;
+    world.cluster.server.ready().await?;
+    world.nodes[0].restore()?;
+    let start = Instant::now();
+    let (namespace, image) = begin(&world, "after").await?;
+    world.job_is(60, &namespace, "after", (NODES, NODES, true)).await?;
+    let took = start.elapsed();
+    println!("counted: current {} ms after packets arrive again", took.as_millis());
+    ensure!(took < AFTER_AN_OUTAGE, "it took {took:?}; the controller logged\n{}", alone.log_tail());
     was_pulled_once(&world, &image).await
 }

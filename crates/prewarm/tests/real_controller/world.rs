@@ -100,6 +100,11 @@ impl World {
 
     /// Starts a controller on one of the nodes, as nobody and with the shipped role.
     pub async fn controller(&self, number: usize) -> anyhow::Result<Process> {
+        self.controller_with(number, &[]).await
+    }
+
+    /// The same with these flags.
+    pub async fn controller_with(&self, number: usize, flags: &[&str]) -> anyhow::Result<Process> {
         let node = &self.nodes[number];
         let server = &self.cluster.server;
         let kubeconfig =
@@ -112,7 +117,7 @@ impl World {
             "--log-level",
             "info,prewarm=debug,prewarm_controller=debug",
         ]);
-        command.env("POD_NAME", format!("controller-{number}"));
+        command.args(flags).env("POD_NAME", format!("controller-{number}"));
         Process::start(&format!("controller-{number}"), command, node.directory())
     }
 

@@ -34,7 +34,7 @@ impl Checks {
 
     /// The remark for an answer while no check fails, if there is one.
     pub fn remark(&self) -> Option<String> {
-        self.remark.as_ref().map(|remark| remark())
+        self.remark.as_ref().map(|remark| remark()).filter(|remark| !remark.is_empty())
     }
 
     /// Removes the check with that name, if there is one.

@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
 
 use super::*;
 
@@ -135,6 +136,29 @@ async fn silent_connections_do_not_keep_others_waiting() {
     newest.write_all(b"GET /healthz HTTP/1.1\r\nhost: process\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     newest.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+/// A connection from this address, on which nothing is sent.
+async fn connect_from(address: &str, server: &Server) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::new(address.parse().unwrap(), 0)).unwrap();
+    socket.connect(server.address).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_probe_that_is_slow_to_ask_is_answered_however_many_connections_others_open_meanwhile() {
+    let server = server_within(Duration::from_hours(1)).await;
+    let mut probe = connect_from("127.0.0.1", &server).await;
+    let mut others = Vec::new();
+    for _ in 0..3 * MOST_CONNECTIONS {
+        others.push(connect_from("127.0.0.2", &server).await);
+    }
+    // What has made room for a later one is closed; so all of them were accepted.
+    assert_eq!(others[2 * MOST_CONNECTIONS].read(&mut [0]).await.unwrap(), 0);
+    probe.write_all(b"GET /healthz HTTP/1.1\r\nhost: process\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    probe.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 

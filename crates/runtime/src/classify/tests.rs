@@ -257,8 +257,8 @@ fn every_collected_text_has_its_class() {
 }
 
 #[test]
-fn every_class_but_the_unknown_has_a_text() {
-    for class in FailureClass::ALL {
+fn every_class_has_a_text_but_that_of_a_runtime_that_says_nothing_any_more() {
+    for class in FailureClass::ALL.into_iter().filter(|class| *class != FailureClass::RuntimeCrash) {
         assert!(TEXTS.iter().any(|(.., collected)| *collected == class), "{class:?}");
     }
 }

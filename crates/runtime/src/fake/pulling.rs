@@ -73,6 +73,10 @@ impl Pulling {
                 .until(|world| world.plots.values().all(|other| !same(other, &plot) || !other.hangs))
                 .await;
             self.download(&reference, &plot).await;
+            if let Some(downtime) = plot.stops_runtime {
+                self.shared.crash(downtime);
+                std::future::pending::<()>().await;
+            }
             self.shared.world().stored.add(&reference, &plot.identity());
         }
         Ok(match self.shared.world().kind {

@@ -27,6 +27,8 @@ pub(super) struct Plot {
     pub layers: Vec<u64>,
     pub failures: VecDeque<Status>,
     pub hangs: bool,
+    /// The runtime stops when it pulls the image, and is there again after so long.
+    pub stops_runtime: Option<Duration>,
     pub account: Option<(String, String)>,
     pub has_index: bool,
     /// The source of the content: the same seed is the same image.
@@ -70,10 +72,16 @@ impl Script {
         self.change(|plot| plot.hangs = true)
     }
 
+    /// Makes the runtime stop as SIGKILL does whenever it pulls the image, and start again after this time.
+    pub fn stops_the_runtime(self, downtime: Duration) -> Self {
+        self.change(|plot| plot.stops_runtime = Some(downtime))
+    }
+
     /// Makes pulls end again. Those that hang go on from here.
     pub fn recovers(self) -> Self {
         self.change(|plot| {
             plot.hangs = false;
+            plot.stops_runtime = None;
             plot.failures.clear();
         })
     }
@@ -141,6 +149,7 @@ impl Plot {
             layers: vec![1_000_000],
             failures: VecDeque::new(),
             hangs: false,
+            stops_runtime: None,
             account: None,
             has_index: false,
             seed: reference.full(),

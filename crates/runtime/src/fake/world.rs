@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use prewarm_api::reference::ImageRef;
 use tokio::sync::{broadcast, watch};
@@ -13,7 +13,7 @@ use super::call::{Call, Outcome};
 use super::pulling::Flights;
 use super::script::Plot;
 use crate::runtime::Kind;
-use crate::serve::Inventory;
+use crate::serve::{Inventory, Wire};
 
 /// How many removals a listener may lag behind.
 const REMOVALS_KEPT: usize = 64;
@@ -86,6 +86,8 @@ pub(super) struct Shared {
     version: watch::Sender<u64>,
     frozen: watch::Sender<bool>,
     removals: broadcast::Sender<String>,
+    /// How it is stopped and started; it comes after the world, because it serves it.
+    wire: OnceLock<Wire>,
 }
 
 impl Shared {
@@ -95,6 +97,7 @@ impl Shared {
             version: watch::Sender::new(0),
             frozen: watch::Sender::new(false),
             removals: broadcast::Sender::new(REMOVALS_KEPT),
+            wire: OnceLock::new(),
         }
     }
 
@@ -113,6 +116,21 @@ impl Shared {
         while !is_so(&self.world()) {
             version.changed().await.expect("the sender lives as long as the world");
         }
+    }
+
+    /// Hands over how it is stopped and started.
+    pub fn serve_by(&self, wire: &Wire) {
+        self.wire.get_or_init(|| wire.clone());
+    }
+
+    /// Stops it for so long. Whoever calls this ends with it.
+    pub fn crash(&self, downtime: Duration) {
+        let Some(wire) = self.wire.get().cloned() else { return };
+        wire.stop();
+        tokio::spawn(async move {
+            tokio::time::sleep(downtime).await;
+            wire.start();
+        });
     }
 
     pub fn set_frozen(&self, frozen: bool) {

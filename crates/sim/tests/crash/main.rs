@@ -19,6 +19,7 @@ use tokio::sync::{Notify, mpsc};
 mod branch;
 mod broadcasts;
 mod crons;
+mod definitions;
 mod end;
 mod harness;
 mod scenarios;
@@ -269,6 +270,7 @@ tests! {
     watches_that_break_change_nothing
     watches_that_lag_change_nothing
     lists_instead_of_watches_change_nothing
+    definitions_that_lack_a_field_cost_hardly_a_write_more
 }
 
 fn the_stories_of_a_fast_run_exist() -> Vec<String> {
@@ -372,4 +374,9 @@ fn lists_instead_of_watches_change_nothing() -> Vec<String> {
     };
     let forgetful = Options { history_changes: 1, ..Options::default() };
     throughout("a server that forgets", &forgetful, |seed| Faults::new(plan.clone(), seed))
+}
+
+/// Definitions older or newer than the program drop what they do not know.
+fn definitions_that_lack_a_field_cost_hardly_a_write_more() -> Vec<String> {
+    definitions::lacking_a_field()
 }

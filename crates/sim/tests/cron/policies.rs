@@ -5,7 +5,7 @@ use prewarm_embedded::faults::Verb;
 use serde_json::json;
 
 use crate::support::{
-    HOUR, VERSIONS, cluster, condition, edit, last, past_the_hour, reasons, runs, skipped, status,
+    HOUR, IMAGE, VERSIONS, cluster, condition, edit, last, past_the_hour, reasons, runs, skipped, status,
     until_minute, writes_to,
 };
 
@@ -34,6 +34,8 @@ async fn a_paused_cron_job_makes_nothing_until_it_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn under_forbid_there_is_never_a_second_run() {
     let cluster = cluster(1, 25 * 60).await;
+    // Large enough that it does not count as stalled meanwhile.
+    cluster.nodes["node-1"].runtime.image(IMAGE).size(1 << 30);
     let template = json!({"imageListPullJobTemplate": {"spec": {"pullPolicy": {"timeoutSeconds": HOUR}}}});
     let spec = json!({"schedule": "*/10 * * * *", "concurrencyPolicy": "Forbid", "template": template});
     cluster.cron("v1beta1", "base", &spec).await;

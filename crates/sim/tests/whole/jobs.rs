@@ -16,7 +16,7 @@ const PRIVATE: &str = "reg.example/app:1";
 
 /// Three nodes whose registry gives the image only to one account, and a NodeImage without a node.
 async fn private_cluster() -> Cluster {
-    let cluster = cluster(3, &[PRIVATE, "nginx:1"]).await;
+    let cluster = cluster(3, &[PRIVATE, "reg.example/open:1", "nginx:1"]).await;
     for node in cluster.nodes.values() {
         node.runtime.image(PRIVATE).needs("robot", "hunter2");
     }
@@ -100,14 +100,14 @@ async fn a_changed_secret_is_copied_again_while_a_job_never_ends() {
         let cluster = private_cluster().await;
         give_secret(&cluster, "registry", "robot", "hunter1").await;
         let mut spec = private_spec(&json!({"type": "Never"}));
-        spec["image"] = json!("nginx:1");
+        spec["image"] = json!("reg.example/open:1");
         make(&cluster, version, "ImagePullJob", "warm", spec).await;
         assert_copied(&cluster, 10, "hunter1").await;
         give_secret(&cluster, "registry", "robot", "hunter2").await;
         assert_copied(&cluster, 10, "hunter2").await;
         cluster.job_within(180, "warm", succeeded(3)).await;
         cluster.delete_job("warm").await;
-        untold_within(&cluster, 25, "node-1", "nginx:1").await;
+        untold_within(&cluster, 25, "node-1", "reg.example/open:1").await;
         no_copies_within(&cluster, 10).await;
     }
 }

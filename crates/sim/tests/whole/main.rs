@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod clocks;
+mod dead_connections;
 mod first;
 mod granting;
 mod idle;
@@ -23,4 +25,6 @@ mod status;
 mod support;
 mod table;
 mod takeover;
+mod tenants;
+mod unreadable;
 mod waking;

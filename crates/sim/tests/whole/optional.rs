@@ -1,18 +1,54 @@
-//! Kinds that are left out: everything else works, and a kind is picked up when it appears.
+//! Kinds that are left out: everything else works, the log says so once, and a kind is picked up when it appears.
 
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use prewarm_api::kruise::BroadcastJobPhase;
 use prewarm_embedded::faults::{Action, Faults, Filter, ScriptedFault, Verb};
-use prewarm_sim::Cluster;
+use prewarm_sim::{Act, Cluster};
 use serde_json::json;
+use tracing::subscriber::DefaultGuard;
 
 /// All that can be left out.
 const OPTIONAL: [&str; 3] = ["imagelistpulljobs", "broadcastjobs", "advancedcronjobs"];
 /// So long until a kind that appears is looked for again.
 const LOOKED_FOR: u64 = 40;
+
+/// What the controller logs, which runs in the thread of its test.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Begins to keep what is logged, until the second value is gone.
+    fn keep() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// How many lines have this in them.
+    fn count(&self, part: &str) -> usize {
+        let text = String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned();
+        text.lines().filter(|line| line.contains(part)).count()
+    }
+}
 
 fn definitions(cluster: &Cluster) -> Api<CustomResourceDefinition> {
     Api::all(cluster.client.clone())
@@ -37,6 +73,10 @@ async fn furnished() -> Cluster {
 }
 
 async fn a_job_works(cluster: &Cluster, name: &str) {
+    // A job does not wait for nodes that have no NodeImage yet.
+    for node in ["node-1", "node-2"] {
+        cluster.node_image_within(60, node, |image| image.is_some()).await;
+    }
     cluster.pull(name, json!({"image": "a:1", "parallelism": 2})).await;
     let status = cluster.finished_within(60, name).await.status.unwrap();
     assert_eq!((status.desired, status.succeeded), (2, 2));
@@ -49,6 +89,82 @@ async fn a_list_works(cluster: &Cluster, seconds: u64) {
         list.status.is_some_and(|status| status.succeeded == 1)
     };
     cluster.within(Duration::from_secs(seconds), "the end of the list", is_over).await;
+}
+
+async fn a_broadcast_works(cluster: &Cluster, seconds: u64) {
+    let _player = cluster.play(Act::Succeeds(Duration::from_secs(1)));
+    cluster.broadcast("sweep", json!({})).await;
+    let is_over = |status: &prewarm_api::kruise::BroadcastJobStatus| {
+        status.phase == Some(BroadcastJobPhase::Completed) && status.succeeded == 2
+    };
+    cluster.broadcast_within(seconds, "sweep", |job| job.status.as_ref().is_some_and(is_over)).await;
+}
+
+async fn a_cron_job_works(cluster: &Cluster, seconds: u64) {
+    let template = json!({"imageListPullJobTemplate": {"spec": {"images": ["a:1"]}}});
+    cluster.cron("v1beta1", "nightly", &json!({"schedule": "*/1 * * * *", "template": template})).await;
+    let has_run = |status: &prewarm_api::kruise::AdvancedCronJobStatus| status.last_schedule_time.is_some();
+    cluster.cron_within(seconds, "nightly", |cron| cron.status.as_ref().is_some_and(has_run)).await;
+}
+
+/// An object of a kind does its work, which begins within so many seconds.
+async fn works(cluster: &Cluster, plural: &str, seconds: u64) {
+    match plural {
+        "imagelistpulljobs" => a_list_works(cluster, seconds + 60).await,
+        "broadcastjobs" => a_broadcast_works(cluster, seconds + 60).await,
+        "advancedcronjobs" => a_cron_job_works(cluster, seconds + 120).await,
+        other => panic!("{other} is not optional"),
+    }
+}
+
+/// Everything but this kind works. Cron jobs that make lists cannot without them.
+async fn all_others_work(cluster: &Cluster, plural: &str) {
+    a_job_works(cluster, "warm").await;
+    let needs_it = |other: &str| plural == "imagelistpulljobs" && other == "advancedcronjobs";
+    for other in OPTIONAL.into_iter().filter(|other| *other != plural && !needs_it(other)) {
+        works(cluster, other, 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_kind_may_be_undefined_which_is_said_once_until_it_appears() {
+    for plural in OPTIONAL {
+        let (log, _kept) = Log::keep();
+        let mut cluster = furnished().await;
+        undefine(&cluster, plural).await;
+        cluster.start_controller();
+        all_others_work(&cluster, plural).await;
+        cluster.pass(600).await;
+        assert_eq!(log.count("left out: there is no such definition"), 1, "{plural}");
+        assert_eq!(log.count("can be watched"), 0, "{plural}");
+        define(&cluster, plural).await;
+        works(&cluster, plural, LOOKED_FOR).await;
+        assert_eq!(log.count("can be watched"), 1, "{plural}");
+        cluster.stop_controller().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_kind_needs_only_its_own_rights_whose_lack_is_said_once_until_they_are_given() {
+    for plural in OPTIONAL {
+        let (log, _kept) = Log::keep();
+        let mut cluster = furnished().await;
+        let is_forbidden = Arc::new(AtomicBool::new(true));
+        let refused = |verb| {
+            let is_forbidden = Arc::clone(&is_forbidden);
+            let is_chosen = move |_| is_forbidden.load(Ordering::Relaxed);
+            ScriptedFault::when(is_chosen, Action::Forbidden).of(Filter::verb(verb).of(plural))
+        };
+        cluster.faults = Faults::scripted([Verb::List, Verb::Watch].map(refused).to_vec());
+        cluster.start_controller();
+        all_others_work(&cluster, plural).await;
+        cluster.pass(600).await;
+        assert_eq!(log.count("left out: this account may not read it"), 1, "{plural}");
+        is_forbidden.store(false, Ordering::Relaxed);
+        works(&cluster, plural, LOOKED_FOR).await;
+        assert_eq!(log.count("can be watched"), 1, "{plural}");
+        cluster.stop_controller().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,4 +221,61 @@ async fn without_the_definition_of_jobs_entries_by_hand_are_pulled() {
     cluster.node_images().patch("node-1", &kube::api::PatchParams::default(), &patch).await.unwrap();
     let is_pulled = async || cluster.nodes["node-1"].runtime.has("a:1");
     cluster.within(Duration::from_mins(1), "the entry by hand", is_pulled).await;
+    define(&cluster, "imagepulljobs").await;
+    cluster.pass(LOOKED_FOR).await;
+    a_job_works(&cluster, "warm").await;
+}
+
+/// The names of the checks that fail.
+fn failing(cluster: &Cluster) -> Vec<&'static str> {
+    cluster.readiness().err().into_iter().flatten().map(|(name, _)| name).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_whose_definitions_are_deleted_is_not_ready_until_they_are_back() {
+    let mut cluster = furnished().await;
+    cluster.start_controller();
+    a_job_works(&cluster, "first").await;
+    assert_eq!(failing(&cluster), [""; 0]);
+    let all = ["nodeimages", "imagepulljobs", "imagelistpulljobs", "broadcastjobs", "advancedcronjobs"];
+    for plural in all {
+        undefine(&cluster, plural).await;
+    }
+    cluster.pass(LOOKED_FOR).await;
+    assert_eq!(failing(&cluster), ["definitions"]);
+    for plural in all {
+        define(&cluster, plural).await;
+    }
+    cluster.pass(LOOKED_FOR).await;
+    assert_eq!(failing(&cluster), [""; 0]);
+}
+
+/// Applies a definition whose status has no conditions.
+async fn forget_conditions(cluster: &Cluster, plural: &str) {
+    let name = format!("{plural}.apps.kruise.io");
+    let mut definition = definitions(cluster).get(&name).await.unwrap();
+    for version in &mut definition.spec.versions {
+        let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()).unwrap();
+        let status = schema.properties.as_mut().and_then(|properties| properties.get_mut("status")).unwrap();
+        assert!(status.properties.as_mut().unwrap().remove("conditions").is_some());
+    }
+    definitions(cluster).replace(&name, &PostParams::default(), &definition).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_that_the_server_drops_are_named_by_the_probe_and_by_one_event() {
+    let mut cluster = furnished().await;
+    forget_conditions(&cluster, "imagepulljobs").await;
+    cluster.start_controller();
+    cluster.pull("one", json!({"image": "a:1", "completionPolicy": {"type": "Never"}})).await;
+    cluster.pull("two", json!({"image": "a:1", "completionPolicy": {"type": "Never"}})).await;
+    cluster.pass(60).await;
+    let writes = cluster.faults.writes();
+    cluster.pass(120).await;
+    assert_eq!(cluster.faults.writes(), writes, "an idle cluster is quiet");
+    let remark = cluster.readiness().unwrap();
+    assert!(remark.starts_with("leader; ") && remark.contains("conditions of image_pull_job"), "{remark}");
+    let events = cluster.events().await.into_iter();
+    let told = events.filter(|event| event.reason.as_deref() == Some("FieldsNotKept")).count();
+    assert_eq!(told, 1);
 }

@@ -158,22 +158,6 @@ async fn a_node_that_cannot_be_written_holds_its_place_no_longer_than_a_silent_o
         .await;
 }
 
-/// kruise W5: an entry that a NodeImage cannot take fails on that node with the reason.
-#[tokio::test(start_paused = true)]
-async fn an_entry_that_is_refused_fails_on_that_node_alone() {
-    let cluster = cluster(2, &[IMAGE]).await;
-    let full: serde_json::Map<String, Value> = (0..256)
-        .map(|number| (format!("app-{number}"), json!({"tags": [crate::support::entry("1", 36_000)]})))
-        .collect();
-    crate::support::write_images(&cluster, "node-1", Value::Object(full)).await;
-    cluster.pass(5).await;
-    cluster.pull("warm", json!({"image": IMAGE, "parallelism": 2})).await;
-    let end = cluster.finished_within(60, "warm").await.status.unwrap();
-    assert_eq!((end.succeeded, end.failed, end.failed_nodes), (1, 1, Some(vec!["node-1".to_owned()])));
-    let told = crate::support::notes(&cluster, "NodeImage", "node-1", "PullImageFailed").await;
-    assert!(told.iter().any(|note| note.contains("cannot be written to this node")), "{told:?}");
-}
-
 /// A rolling job is as fast as its nodes: nothing is polled.
 #[tokio::test(start_paused = true)]
 async fn a_rolling_job_takes_little_more_than_its_pulls() {

@@ -1,4 +1,6 @@
 //! Copies of the Secrets that jobs name (kruise 7.7, S5), and what a late one does (kruise W12).
+//!
+//! Long because each test is a story of its own with one cluster.
 
 use std::time::Duration;
 
@@ -11,8 +13,8 @@ use prewarm_sim::Cluster;
 use serde_json::{Value, json};
 
 use crate::support::{
-    annotation, asked, cluster, condition, config_secrets, copies, give_secret, gone_within, notes,
-    secrets_of, silent_cluster, tag, told_within,
+    annotation, asked, cluster, condition, config_secrets, copies, give_data, give_secret, gone_within,
+    notes, secrets_of, silent_cluster, tag, told_within,
 };
 
 const IMAGE: &str = "reg.example/app:1";
@@ -52,7 +54,7 @@ async fn pull(cluster: &Cluster, name: &str, secrets: &[&str]) {
 
 /// kruise T70, T76.
 #[tokio::test(start_paused = true)]
-async fn a_copy_has_what_its_source_has_and_says_whose_it_is() {
+async fn a_copy_has_what_its_job_needs_and_says_whose_it_is() {
     let cluster = silent_cluster(&["a"]).await;
     give_secret(&cluster, "registry", "robot", "hunter2").await;
     let source: Api<Secret> = Api::default_namespaced(cluster.client.clone());
@@ -62,17 +64,88 @@ async fn a_copy_has_what_its_source_has_and_says_whose_it_is() {
     told_within(&cluster, 5, "a", IMAGE).await;
     let copy = copies(&cluster).await.remove(0);
     let source = source.get("registry").await.unwrap();
-    assert_eq!(
-        (&copy.type_, &copy.data, &copy.metadata.labels),
-        (&source.type_, &source.data, &source.metadata.labels)
-    );
+    assert_eq!((&copy.type_, &copy.data), (&source.type_, &source.data));
+    assert_eq!(copy.metadata.labels, None, "labels of deployment tools would claim it");
     assert_eq!(annotation(&copy, SECRET_SOURCE_ANNOTATION).as_deref(), Some("default/registry"));
     assert_eq!(annotation(&copy, SECRET_REFERENCES_ANNOTATION).as_deref(), Some("default/warm"));
     assert_eq!(annotation(&copy, SECRET_MODE_ANNOTATION).as_deref(), Some("batch"));
-    assert_eq!(annotation(&copy, "note").as_deref(), Some("mine"));
+    assert_eq!(annotation(&copy, "note"), None);
     let name = copy.metadata.name.unwrap();
     let digits = name.strip_prefix("registry-").unwrap();
     assert!(digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()), "{name}");
+}
+
+/// Only the entries for the registries of the jobs' images, and nothing else of the Secret.
+#[tokio::test(start_paused = true)]
+async fn a_copy_holds_the_entries_for_the_registries_of_its_jobs_alone() {
+    let cluster = silent_cluster(&["a"]).await;
+    let config = r#"{"HttpHeaders":{"x":"hunter2-0"},"auths":{"reg.example":{"auth":"cjE6aHVudGVyMi0x"},
+        "quay.io":{"auth":"cjI6aHVudGVyMi0y"},"ghcr.io":{"auth":"cjM6aHVudGVyMi0z"}}}"#;
+    give_data(&cluster, "registry", "kubernetes.io/dockerconfigjson", ".dockerconfigjson", config).await;
+    let source: Api<Secret> = Api::default_namespaced(cluster.client.clone());
+    let extra = json!({"stringData": {"tls.key": "hunter2-4"}});
+    source.patch("registry", &PatchParams::default(), &Patch::Merge(extra)).await.unwrap();
+    pull(&cluster, "warm", &["registry"]).await;
+    told_within(&cluster, 5, "a", IMAGE).await;
+    let held = async || {
+        let data = copies(&cluster).await.remove(0).data.unwrap();
+        let text =
+            |(key, value): (String, k8s_openapi::ByteString)| (key, String::from_utf8(value.0).unwrap());
+        data.into_iter().map(text).collect::<Vec<_>>()
+    };
+    let key = ".dockerconfigjson".to_owned();
+    let reg = r#"{"auths":{"reg.example":{"auth":"cjE6aHVudGVyMi0x"}}}"#.to_owned();
+    assert_eq!(held().await, [(key.clone(), reg.clone())]);
+    let spec =
+        json!({"image": "quay.io/app:1", "pullSecrets": ["registry"], "completionPolicy": {"type": "Never"}});
+    cluster.pull("other", spec).await;
+    told_within(&cluster, 5, "a", "quay.io/app:1").await;
+    let both =
+        r#"{"auths":{"quay.io":{"auth":"cjI6aHVudGVyMi0y"},"reg.example":{"auth":"cjE6aHVudGVyMi0x"}}}"#;
+    assert_eq!(held().await, [(key.clone(), both.to_owned())], "before the node is told of the second job");
+    cluster.delete_job("other").await;
+    cluster.pass(10).await;
+    assert_eq!(held().await, [(key, reg)]);
+}
+
+/// Whoever may create jobs but not read Secrets cannot have a database's password put where agents read.
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_another_type_is_reported_and_not_copied() {
+    let cluster = cluster(1, &[IMAGE]).await;
+    give_data(&cluster, "database", "Opaque", "password", "hunter2").await;
+    cluster.pull("warm", json!({"image": IMAGE, "pullSecrets": ["database"]})).await;
+    let status = cluster.finished_within(30, "warm").await.status.unwrap();
+    assert_eq!(status.succeeded, 1, "the pull goes on without it");
+    let (holds, reason, message) = condition(status.conditions.as_ref(), "SecretsReady").unwrap();
+    assert_eq!((holds.as_str(), reason.as_str()), ("False", "SecretUnusable"));
+    assert!(
+        message.contains("database: its type is not") && message.contains("kubectl create secret"),
+        "{message}"
+    );
+    cluster.pass(5).await;
+    assert_eq!(notes(&cluster, "ImagePullJob", "warm", "SecretUnusable").await, [message]);
+    let written = cluster
+        .faults
+        .journal()
+        .iter()
+        .filter(|entry| entry.verb == Verb::Create && entry.path.contains("/secrets"))
+        .count();
+    assert_eq!(written, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_goes_within_a_minute_of_its_source() {
+    let cluster = silent_cluster(&["a"]).await;
+    give_secret(&cluster, "registry", "robot", "hunter2").await;
+    pull(&cluster, "warm", &["registry"]).await;
+    told_within(&cluster, 5, "a", IMAGE).await;
+    let source: Api<Secret> = Api::default_namespaced(cluster.client.clone());
+    source.delete("registry", &DeleteParams::default()).await.unwrap();
+    let minute = Duration::from_mins(1);
+    cluster.within(minute, "an end of the copy", async || copies(&cluster).await.is_empty()).await;
+    let (holds, reason, _) =
+        condition(cluster.status("warm").await.conditions.as_ref(), "SecretsReady").unwrap();
+    assert_eq!((holds.as_str(), reason.as_str()), ("False", "SecretMissing"));
 }
 
 /// kruise T71, T76, R61: several jobs share one copy, and nothing is written when nothing changes.
@@ -114,7 +187,7 @@ async fn a_job_that_ends_or_goes_releases_its_copies_alone() {
             cluster.edit("ends", json!({"spec": {"parallelism": 1}})).await;
             cluster.finished_within(30, "ends").await;
         }
-        cluster.pass(5).await;
+        cluster.pass(6).await;
         let left: Vec<_> = copies(&cluster).await;
         let sources: Vec<_> =
             left.iter().filter_map(|copy| annotation(copy, SECRET_SOURCE_ANNOTATION)).collect();
@@ -248,6 +321,53 @@ async fn a_missing_secret_is_told_and_does_not_hold_up_the_pull() {
     assert_eq!((holds.as_str(), reason.as_str()), ("False", "SecretMissing"));
     cluster.pass(5).await;
     assert_eq!(notes(&cluster, "ImagePullJob", "warm", "SecretMissing").await, [message]);
+}
+
+/// kruise S7, W30: a job that may not have the image does not succeed because another one may.
+#[tokio::test(start_paused = true)]
+async fn a_pull_with_one_jobs_credentials_is_no_success_of_another() {
+    let cluster = cluster(1, &[IMAGE]).await;
+    cluster.nodes["node-1"].runtime.image(IMAGE).needs("robot", "hunter2");
+    give_secret(&cluster, "registry", "robot", "hunter2").await;
+    give_secret(&cluster, "wrong", "robot", "hunter3").await;
+    pull(&cluster, "warm", &["registry"]).await;
+    cluster
+        .job_within(30, "warm", |job| job.status.as_ref().is_some_and(|status| status.succeeded == 1))
+        .await;
+    for (name, secrets) in [("rider", json!([])), ("guesser", json!(["wrong"]))] {
+        let spec = json!({
+            "image": IMAGE, "imagePullPolicy": "Always", "pullSecrets": secrets, "pullPolicy": {"backoffLimit": 0},
+        });
+        cluster.pull(name, spec).await;
+        let status = cluster.finished_within(60, name).await.status.unwrap();
+        assert_eq!((status.succeeded, status.failed), (0, 1), "{name}");
+    }
+    let twin = json!({"image": IMAGE, "imagePullPolicy": "Always", "pullSecrets": ["registry"]});
+    cluster.pull("twin", twin).await;
+    assert_eq!(cluster.finished_within(60, "twin").await.status.unwrap().succeeded, 1);
+    cluster.pull("content", json!({"image": IMAGE})).await;
+    let status = cluster.finished_within(60, "content").await.status.unwrap();
+    assert_eq!(status.succeeded, 1, "what is present is enough for IfNotPresent");
+    let status = cluster.status("warm").await;
+    assert_eq!((status.succeeded, status.failed), (1, 0));
+}
+
+/// kruise S7: also if it joins while the image is being pulled.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_joins_a_running_pull_of_another_is_asked_for_afterwards() {
+    let cluster = cluster(1, &[IMAGE]).await;
+    cluster.nodes["node-1"].runtime.image(IMAGE).needs("robot", "hunter2").takes(Duration::from_mins(1));
+    give_secret(&cluster, "registry", "robot", "hunter2").await;
+    pull(&cluster, "warm", &["registry"]).await;
+    cluster.nodes["node-1"].runtime.started(IMAGE).await;
+    cluster.pass(5).await;
+    let spec = json!({"image": IMAGE, "imagePullPolicy": "Always", "pullPolicy": {"backoffLimit": 0}});
+    cluster.pull("rider", spec).await;
+    let status = cluster.finished_within(120, "rider").await.status.unwrap();
+    assert_eq!((status.succeeded, status.failed), (0, 1));
+    cluster
+        .job_within(30, "warm", |job| job.status.as_ref().is_some_and(|status| status.succeeded == 1))
+        .await;
 }
 
 /// kruise W12, R63.

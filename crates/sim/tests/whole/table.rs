@@ -1,4 +1,5 @@
-//! The table in `docs/compatibility.md` names tests that exist, and every case.
+//! The table in `docs/compatibility.md` names tests that exist, and every case; that in `docs/security.md` names tests that
+//! exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -70,6 +71,25 @@ fn every_case_is_in_the_table_of_compatibility_with_tests_that_exist() {
                 None => (inside.clone(), name),
             };
             assert!(text.contains(&format!("fn {name}(")), "{cases:?}: no test {name}");
+        }
+    }
+}
+
+#[test]
+fn every_sentence_on_who_cannot_do_what_is_shown_by_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let (_, section) = page.split_once("## Who can do what to whom").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let inside = sources(&root.join("crates"));
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 10, "{}", rows.len());
+    for row in rows {
+        let shown_by = row.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap_or_default();
+        let names: Vec<&str> = shown_by.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "no test: {row}");
+        for name in names {
+            assert!(inside.contains(&format!("fn {name}(")), "no test {name}");
         }
     }
 }

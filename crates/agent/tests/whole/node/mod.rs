@@ -83,6 +83,7 @@ impl Node {
         server.install_namespace(CONFIG_NAMESPACE);
         let config = Config {
             node: NODE.to_owned(),
+            name: "agent-1".to_owned(),
             runtime: RuntimeChoice::Given(fake.endpoint()),
             parallel: 2,
             min_free: MinFree::Bytes(0),
@@ -100,6 +101,24 @@ impl Node {
             credentials: None,
             rewrite: None,
             born: Instant::now(),
+            running: None,
+        }
+    }
+
+    /// A second agent of this name for the same node, on the same runtime. It is not started.
+    pub fn beside(&self, name: &str) -> Self {
+        Self {
+            server: self.server.clone(),
+            client: self.client.clone(),
+            faults: Faults::none(),
+            fake: self.fake.clone(),
+            clock: self.clock.clone(),
+            config: Config { name: name.to_owned(), ..self.config.clone() },
+            metrics: Metrics::new(),
+            health: Health::default(),
+            credentials: self.credentials.clone(),
+            rewrite: None,
+            born: self.born,
             running: None,
         }
     }

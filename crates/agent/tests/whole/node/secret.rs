@@ -20,8 +20,17 @@ impl Node {
         self.raw_secret(name, config.to_string().as_bytes()).await;
     }
 
+    /// Makes a copy that serves the job with this namespace and name.
+    pub async fn copy(&self, name: &str, served: &str, config: &Value) {
+        self.put_secret(name, served, config.to_string().as_bytes()).await;
+    }
+
     /// Makes a Secret that holds these bytes.
     pub async fn raw_secret(&self, name: &str, config: &[u8]) {
+        self.put_secret(name, "default/job", config).await;
+    }
+
+    async fn put_secret(&self, name: &str, served: &str, config: &[u8]) {
         let api = Api::<Secret>::namespaced(self.client.clone(), CONFIG_NAMESPACE);
         if api.get_opt(name).await.unwrap().is_some() {
             api.delete(name, &DeleteParams::default()).await.unwrap();
@@ -30,9 +39,7 @@ impl Node {
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
-                annotations: Some(
-                    [(SECRET_REFERENCES_ANNOTATION.to_owned(), "default/job".to_owned())].into(),
-                ),
+                annotations: Some([(SECRET_REFERENCES_ANNOTATION.to_owned(), served.to_owned())].into()),
                 ..ObjectMeta::default()
             },
             type_: Some("kubernetes.io/dockerconfigjson".to_owned()),

@@ -78,7 +78,7 @@ fn a_first_pass_is_noted_once_and_a_reported_one_is_kept() {
     begin(&mut assignment);
     assignment.note_first_sync(at(0));
     assert_eq!(assignment.report(None).first_sync, None, "a task is under way");
-    let outcome = Outcome::Succeeded { image_id: "id".to_owned(), was_present: false };
+    let outcome = Outcome::Succeeded { image_id: "id".to_owned(), was_present: false, results: None };
     assignment.worklist.ended(1, outcome, at(2), 0.0);
     assignment.note_first_sync(at(2));
     let noted = assignment.report(None).first_sync;

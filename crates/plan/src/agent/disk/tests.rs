@@ -129,3 +129,40 @@ fn what_is_free_never_looks_like_what_is_needed() {
     assert_eq!(min_free.show(free, capacity), "20 %");
     assert_eq!(min_free.show_up(min_free.floor(capacity), capacity), "20.1 %");
 }
+
+/// A disk with room for bytes, and these inodes.
+fn with_inodes(free: u64, min_free: MinFree) -> DiskRoom {
+    let (room, inodes) = (Room { free: 500, capacity: 1000 }, Some(Inodes { free, total: 1000 }));
+    DiskRoom { room, inodes, min_free, path: "/images".into() }
+}
+
+#[test]
+fn inodes_are_guarded_like_bytes() {
+    let judged = [100, 99, 109, 110].map(|free| {
+        let disk = with_inodes(free, MinFree::default());
+        (disk.is_low(), disk.is_still_low())
+    });
+    assert_eq!(judged, [(false, true), (true, true), (false, true), (false, false)]);
+    let short = with_inodes(32, MinFree::default());
+    assert_eq!(
+        short.waiting(),
+        "waits for room: 3.2 % of inodes free on /images, starts at 11 %; remove unused images or other files"
+    );
+    assert_eq!(
+        short.stopped(),
+        "stopped for lack of room: 3.2 % of inodes free on /images, 10 % has to stay free; remove unused images or \
+         other files"
+    );
+}
+
+#[test]
+fn who_keeps_no_bytes_free_keeps_no_inodes_free_either() {
+    assert!(!with_inodes(0, MinFree::Bytes(0)).is_low());
+    assert!(!with_inodes(0, MinFree::Share(0)).is_still_low());
+}
+
+#[test]
+fn a_shortage_of_bytes_is_named_first() {
+    let short = DiskRoom { room: Room { free: 1, capacity: 1000 }, ..with_inodes(0, MinFree::default()) };
+    assert!(short.waiting().starts_with("waits for room: 0.1 % free on /images"), "{}", short.waiting());
+}

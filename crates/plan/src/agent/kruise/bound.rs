@@ -1,7 +1,8 @@
 //! Keeps a status small enough to be stored, whatever happened on the node.
 //!
 //! A status that the API server refuses is worse than one that says less. So the least valuable parts are dropped first,
-//! and no more than necessary. In order: the middle of long messages, evenly; counts of bytes; the names in image IDs, which
+//! and no more than necessary. For whom a result counts is never dropped by itself: it would then count for everybody. In
+//! order: the middle of long messages, evenly; counts of bytes; the names in image IDs, which
 //! repeat the key; image IDs; messages; how the pull went (progress, attempts, start). The phase,
 //! version and end of a task are given up last, starting with tasks that have not begun: after a restart of the
 //! agent an ended task without a status would be pulled again.
@@ -18,6 +19,10 @@ pub(super) const MOST_STATUS_BYTES: usize = 600_000;
 const SHORTEST_MESSAGE: usize = 96;
 /// The schema's bound on image IDs. A longer one cannot be one.
 const MOST_OF_IMAGE_ID: usize = 1024;
+/// The schema's bound on UIDs of owners.
+const MOST_OF_UID: usize = 128;
+/// The schema's bound on results of owners. For an owner beyond it the result does not count.
+const MOST_RESULTS: usize = 1024;
 /// The schema's bound on tags. A longer one is no tag, and its message says so.
 const MOST_OF_TAG: usize = 256;
 /// The schema's bound on the first pass's message.
@@ -43,12 +48,17 @@ fn keep_to_schema(status: &mut NodeImageStatus) {
     for_each(status, |tag| {
         tag.progress = tag.progress.clamp(0, 100);
         tag.failed_attempts = tag.failed_attempts.max(0);
+        tag.interruptions = tag.interruptions.max(0);
         tag.bytes_done = tag.bytes_done.map(|bytes| bytes.max(0));
         tag.bytes_total = tag.bytes_total.map(|bytes| bytes.max(0));
         if tag.tag.len() > MOST_OF_TAG {
             tag.tag = cut(&tag.tag, MOST_OF_TAG);
         }
         tag.image_id = tag.image_id.take().filter(|id| id.len() <= MOST_OF_IMAGE_ID);
+        if let Some(results) = &mut tag.owner_results {
+            results.retain(|result| result.uid.len() <= MOST_OF_UID);
+            results.truncate(MOST_RESULTS);
+        }
         shorten_message(tag, message::MOST_BYTES);
     });
     if let Some(message) = status.first_sync_status.as_mut().and_then(|first| first.message.as_mut()) {
@@ -72,12 +82,19 @@ fn shorten_messages(status: &mut NodeImageStatus) {
 
 /// How many bytes a bound on messages saves.
 fn saved(status: &NodeImageStatus, most: usize) -> usize {
-    let messages = tags(status).filter_map(|tag| tag.message.as_ref()).filter(|message| message.len() > most);
+    let messages = tags(status).flat_map(messages).filter(|message| message.len() > most);
     messages.map(|message| json(message).saturating_sub(json(&cut(message, most)))).sum()
 }
 
+/// What is said of a tag, and of it to single owners.
+fn messages(tag: &ImageTagStatus) -> impl Iterator<Item = &String> {
+    let of_owners = tag.owner_results.iter().flatten().filter_map(|result| result.message.as_ref());
+    tag.message.iter().chain(of_owners)
+}
+
 fn shorten_message(tag: &mut ImageTagStatus, most: usize) {
-    if let Some(message) = tag.message.as_mut().filter(|message| message.len() > most) {
+    let of_owners = tag.owner_results.iter_mut().flatten().filter_map(|result| result.message.as_mut());
+    for message in tag.message.iter_mut().chain(of_owners).filter(|message| message.len() > most) {
         *message = cut(message, most);
     }
 }
@@ -98,10 +115,11 @@ fn drop_id(tag: &mut ImageTagStatus) {
 
 fn drop_message(tag: &mut ImageTagStatus) {
     tag.message = None;
+    tag.owner_results.iter_mut().flatten().for_each(|result| result.message = None);
 }
 
 fn drop_course(tag: &mut ImageTagStatus) {
-    (tag.progress, tag.failed_attempts, tag.start_time) = (0, 0, None);
+    (tag.progress, tag.failed_attempts, tag.interruptions, tag.start_time) = (0, 0, 0, None);
 }
 
 /// Leaves out as few tags as it takes: first those that wait, then those that are pulled, then the rest; of each the

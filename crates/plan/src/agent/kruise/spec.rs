@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use prewarm_api::kruise::{
-    FailureClass, ImagePullPolicy, ImageTagPullPolicy, ImageTagSpec, SandboxConfig, SecretReference,
+    FailureClass, ImagePullPolicy, ImageTagPullPolicy, ImageTagSpec, MAX_BACKOFF_LIMIT, MAX_TIMEOUT_SECONDS,
+    SandboxConfig, SecretReference,
 };
+use prewarm_api::names::SECRET_MODE_BATCH;
 use prewarm_api::reference::ImageRef;
 use prewarm_api::text::plain;
 use serde::de::DeserializeOwned;
@@ -53,7 +55,11 @@ impl Shared {
         let secrets = each::<SecretReference>(image.get("pullSecrets")).into_iter();
         Self {
             secrets: secrets
-                .map(|secret| PullSecret { namespace: secret.namespace, name: secret.name })
+                .map(|secret| PullSecret {
+                    namespace: secret.namespace,
+                    name: secret.name,
+                    is_shared: secret.mode.as_deref() == Some(SECRET_MODE_BATCH),
+                })
                 .collect(),
             sandbox: value(image.get("sandboxConfig")).unwrap_or_default(),
         }
@@ -91,10 +97,12 @@ fn task(name: &str, entry: &Value, shared: &Shared) -> Result<Task, BadEntry> {
 }
 
 /// Reads a policy. No attempt could succeed in no time, so a timeout of 0 means the default, as do negative numbers,
-/// which the schema refuses but an older one may have stored.
+/// which the schema refuses but an older one may have stored. Larger numbers than jobs may have count as the largest of those.
 fn timeline(policy: &ImageTagPullPolicy) -> Timeline {
-    let timeout = u64::try_from(policy.timeout_seconds).ok().filter(|seconds| *seconds > 0);
-    let repetitions = u32::try_from(policy.backoff_limit).unwrap_or(DEFAULT_BACKOFF_LIMIT);
+    let timeout = u64::try_from(policy.timeout_seconds.min(MAX_TIMEOUT_SECONDS)).ok();
+    let timeout = timeout.filter(|seconds| *seconds > 0);
+    let repetitions = u32::try_from(policy.backoff_limit.min(MAX_BACKOFF_LIMIT));
+    let repetitions = repetitions.unwrap_or(DEFAULT_BACKOFF_LIMIT);
     let deadline = policy.active_deadline_seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Timeline {
         timeout: timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
@@ -173,7 +181,7 @@ mod tests {
     fn the_largest_numbers_of_a_policy_overflow_nothing() {
         let largest = timeline(&policy(i32::MAX, i32::MAX, Some(i64::MAX)));
         let deadline = Some(Duration::from_secs(9_223_372_036_854_775_807));
-        assert_eq!(largest, Timeline { timeout: seconds(2_147_483_647), attempts: 2_147_483_648, deadline });
+        assert_eq!(largest, Timeline { timeout: seconds(86_400), attempts: 1_001, deadline });
     }
 
     #[test]

@@ -1,23 +1,29 @@
 //! Writes the status of a NodeImage from a report (kruise D13), and reads it back.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{
-    FirstSyncStatus, ImageFilesystem, ImageStatus, ImageTagStatus, NodeImageStatus, PullPhase, SyncResult,
+    FirstSyncStatus, ImageFilesystem, ImageStatus, ImageTagStatus, NodeImageStatus, OwnerResult, PullPhase,
+    SyncResult,
 };
 use prewarm_api::names::message::NODE_SILENT;
 use serde::{Deserialize as _, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::bound::bounded;
 use super::spec::{each, object, value};
 use crate::agent::disk::Room;
 use crate::agent::report::{FirstSync, Report};
-use crate::agent::state::{Bytes, Note, Phase, TaskState};
+use crate::agent::state::{self, Bytes, Note, Phase, Refusal, TaskState};
 use crate::agent::when::{Change, compare};
 use crate::object::ImageKey;
+use crate::object::echo::Echo;
+
+/// So much of a reporter's name is written; the names of pods are no longer.
+const LONGEST_REPORTER: usize = 253;
 
 /// The status of a NodeImage, and the report behind it.
 #[derive(Clone, Debug)]
@@ -34,12 +40,24 @@ impl Status {
         Self { wire: bounded(build(&report)), report, is_own: true }
     }
 
-    /// Reads a stored status. One that makes no sense is as good as absent.
+    /// The same as the report of this program.
+    #[must_use]
+    pub fn by(mut self, reporter: &str) -> Self {
+        self.wire.reported_by = Some(reporter.chars().take(LONGEST_REPORTER).collect());
+        self
+    }
+
+    /// Reads a stored status. One that makes no sense is as good as absent, and one that is what the server made of our own
+    /// is our own.
     ///
     /// A report cannot be read back as a whole, because a sentence does not reveal the reason behind it. So if one of the
     /// known statuses is stored, that one is returned with its report.
-    pub fn read<'a>(stored: &Value, known: impl IntoIterator<Item = &'a Arc<Self>>) -> Option<Arc<Self>> {
-        let wire = NodeImageStatus::deserialize(stored).ok()?;
+    pub fn read<'a>(
+        stored: &Value,
+        echo: &Echo<NodeImageStatus>,
+        known: impl IntoIterator<Item = &'a Arc<Self>>,
+    ) -> Option<Arc<Self>> {
+        let wire = echo.read(NodeImageStatus::deserialize(stored).ok())?;
         let is_known = known.into_iter().find(|known| known.wire == wire);
         Some(is_known.cloned().unwrap_or_else(|| Arc::new(Self::unknown(wire))))
     }
@@ -62,6 +80,29 @@ impl Status {
         }
         let least = if self.is_own { Change::Nothing } else { Change::Progress };
         compare(&self.report, &next.report).max(least)
+    }
+
+    /// As it stands in an object.
+    pub fn wire(&self) -> &NodeImageStatus {
+        &self.wire
+    }
+
+    /// Whether this agent wrote it.
+    pub fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// Who wrote it, if that was said.
+    pub fn reporter(&self) -> Option<&str> {
+        self.wire.reported_by.as_deref()
+    }
+
+    /// A number that is the same for two statuses that say the same. How much room there is makes no difference.
+    pub fn fingerprint(&self) -> u64 {
+        let said = NodeImageStatus { image_filesystem: None, reported_by: None, ..self.wire.clone() };
+        let mut hasher = DefaultHasher::new();
+        json!(said).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The report behind it.
@@ -114,6 +155,7 @@ fn build(report: &Report) -> NodeImageStatus {
         image_statuses: Some(images).filter(|images| !images.is_empty()),
         first_sync_status: report.first_sync.as_ref().map(first_sync_status),
         image_filesystem: report.room.map(filesystem),
+        reported_by: None,
     }
 }
 
@@ -134,10 +176,26 @@ fn tag_status(task: &TaskState) -> ImageTagStatus {
         message: task.note.as_ref().map(Note::message),
         failure_class: task.class,
         failed_attempts: i32::try_from(task.failed_attempts).unwrap_or(i32::MAX),
+        interruptions: i32::try_from(task.interruptions).unwrap_or(i32::MAX),
         bytes_done: task.bytes.map(|bytes| signed(bytes.done)),
         bytes_total: task.bytes.map(|bytes| signed(bytes.total)),
         lost_at: task.lost_at.map(Time),
+        owner_results: task.results.as_ref().map(|results| results.iter().map(owner_result).collect()),
     }
+}
+
+fn owner_result(result: &state::OwnerResult) -> OwnerResult {
+    OwnerResult {
+        uid: result.uid.clone(),
+        failure_class: result.refusal.as_ref().map(|refusal| refusal.class),
+        message: result.refusal.as_ref().map(|refusal| refusal.message.clone()),
+    }
+}
+
+fn read_owner_result(result: &OwnerResult) -> state::OwnerResult {
+    let message = result.message.clone().unwrap_or_default();
+    let refusal = result.failure_class.map(|class| Refusal { class, message });
+    state::OwnerResult { uid: result.uid.clone(), refusal }
 }
 
 fn first_sync_status(first: &FirstSync) -> FirstSyncStatus {
@@ -176,7 +234,9 @@ fn state(name: &str, status: &ImageTagStatus) -> TaskState {
         note: note(status),
         class: status.failure_class,
         failed_attempts: u32::try_from(status.failed_attempts).unwrap_or(0),
+        interruptions: u32::try_from(status.interruptions).unwrap_or(0),
         lost_at: status.lost_at.as_ref().map(|time| time.0),
+        results: status.owner_results.as_ref().map(|results| results.iter().map(read_owner_result).collect()),
     }
 }
 

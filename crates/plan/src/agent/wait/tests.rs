@@ -3,11 +3,11 @@ use crate::agent::disk::{MinFree, Room};
 
 fn room(free: u64) -> WaitReason {
     let room = Room { free, capacity: 100 };
-    WaitReason::NoRoom(DiskRoom { room, min_free: MinFree::default(), path: "/images".into() })
+    WaitReason::NoRoom(DiskRoom { room, inodes: None, min_free: MinFree::default(), path: "/images".into() })
 }
 
 /// Every reason once.
-fn all() -> [WaitReason; 7] {
+fn all() -> [WaitReason; 10] {
     [
         WaitReason::Held(Hold::Stopping),
         WaitReason::Held(Hold::NoRuntime),
@@ -15,6 +15,9 @@ fn all() -> [WaitReason; 7] {
         room(12),
         WaitReason::SlowRegistry { registry: "slow.example".to_owned() },
         WaitReason::NoPlace { places: 2 },
+        WaitReason::Alone(Alone::Stops { times: 2 }),
+        WaitReason::Alone(Alone::Room),
+        WaitReason::Alone(Alone::Another),
         WaitReason::Removed { times: 3, rest: Duration::from_mins(10) },
     ]
 }
@@ -29,6 +32,9 @@ fn each_reason_has_its_sentence() {
         "waits for room: 12 % free on /images, starts at 21 %; remove unused images or lower --min-free",
         "waits because slow.example asked for fewer requests",
         "waits for one of 2 places",
+        "waits to be pulled alone, because the container runtime stopped 2 times while it was pulled",
+        "waits to be pulled alone, because the disk ran out of room while it was pulled",
+        "waits for an image that is pulled alone",
         "waits 10 minutes because this node removed the image 3 times: it lacks room",
     ];
     assert_eq!(sentences, wanted);

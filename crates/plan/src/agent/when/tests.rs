@@ -209,7 +209,12 @@ fn a_waiting_task_reports_another_reason_but_not_another_amount_of_room() {
     let waiting = |reason| TaskState { phase: Phase::Waiting, note: Some(Note::Wait(reason)), ..pulling() };
     let room = |free| {
         let room = Room { free, capacity: 100 };
-        waiting(WaitReason::NoRoom(DiskRoom { room, min_free: MinFree::default(), path: "/images".into() }))
+        waiting(WaitReason::NoRoom(DiskRoom {
+            room,
+            inodes: None,
+            min_free: MinFree::default(),
+            path: "/images".into(),
+        }))
     };
     let registry = WaitReason::SlowRegistry { registry: "slow.example".to_owned() };
     assert_eq!(change(&room(12), &room(9)), Change::Nothing);

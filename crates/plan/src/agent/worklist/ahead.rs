@@ -56,7 +56,7 @@ impl Worklist {
                 None => entry.stage.set_look(Look::Unasked),
                 Some(Found::Present { image_id }) => {
                     self.inventory.saw(reference, true, now.elapsed);
-                    entry.succeed(image_id, now);
+                    entry.succeed(image_id, None, now);
                     endings.push(present(entry, now));
                 }
             }

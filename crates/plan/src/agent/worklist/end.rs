@@ -7,10 +7,12 @@ use prewarm_api::kruise::FailureClass;
 use prewarm_api::reference::ImageRef;
 
 use super::Worklist;
-use super::outcome::{Ending, Failure, Outcome, failed, present, pulled};
+use super::outcome::{Ending, Failure, Outcome, Shortage, failed, present, pulled};
 use crate::agent::attempt::{Next, Reason};
+use crate::agent::doubt::crash;
 use crate::agent::entry::{End, Entry, Failed, Look, Stage};
 use crate::agent::inventory::Listing;
+use crate::agent::runtime::Absence;
 use crate::agent::state::{Bytes, Note};
 use crate::agent::task::Task;
 use crate::agent::wait::WaitReason;
@@ -57,16 +59,47 @@ impl Worklist {
         }
         let entry = self.attempted(attempt)?;
         match outcome {
-            Outcome::Succeeded { image_id, was_present } => {
-                entry.succeed(image_id, now);
+            Outcome::Succeeded { image_id, was_present, results } => {
+                entry.succeed(image_id, results, now);
                 Some(if was_present { present(entry, now) } else { pulled(entry, now) })
             }
-            Outcome::Failed(failure) => fail(entry, &failure, now, jitter),
-            Outcome::Interrupted => {
-                entry.stage = Stage::Queued { look: Look::Unasked, wait: Some(WaitReason::RuntimeGone) };
-                None
+            Outcome::Failed(failure) | Outcome::NoRoom(failure) => fail(entry, &failure, now, jitter),
+            Outcome::Interrupted(absence) => interrupt(entry, absence, now, jitter),
+        }
+    }
+
+    /// The disk ran out of room during an attempt. If it was the only one, its image has failed. Else all stop, and wait for
+    /// room without having used up an attempt; from then on each of them is pulled alone.
+    pub fn ran_short(&mut self, attempt: u64, failure: Failure, now: Moment, jitter: f64) -> Shortage {
+        if self.attempted(attempt).is_none() {
+            return Shortage::default();
+        }
+        if self.taken_places() <= 1 {
+            let ending = self.ended(attempt, Outcome::NoRoom(failure), now, jitter);
+            return Shortage { ending, stopped: Vec::new() };
+        }
+        let largest = self.suspect_of_shortage();
+        let mut shortage = Shortage::default();
+        let running = self.entries.values_mut().filter(|entry| entry.stage.held_since().is_some());
+        for entry in running {
+            let Some(attempt) = entry.stage.attempt() else { continue };
+            self.inventory.forget(&entry.task.reference);
+            shortage.stopped.push(attempt);
+            if largest.as_ref() == Some(&entry.task.key) {
+                shortage.ending = fail(entry, &failure, now, jitter);
+            } else {
+                entry.stage = Stage::QUEUED;
             }
         }
+        shortage
+    }
+
+    /// Counts the shortage for all that are pulled. Returns the one that grew most of those that were there too often.
+    fn suspect_of_shortage(&mut self) -> Option<ImageKey> {
+        let running = self.entries.values_mut().filter(|entry| entry.stage.held_since().is_some());
+        let often = running.filter_map(|entry| entry.doubt.ran_short().then_some(&*entry));
+        let grown = |entry: &&Entry| entry.bytes.map_or(0, |bytes| bytes.done);
+        often.max_by_key(grown).map(|entry| entry.task.key.clone())
     }
 
     pub(super) fn attempted(&mut self, attempt: u64) -> Option<&mut Entry> {
@@ -129,6 +162,16 @@ fn refusal(entry: &Entry) -> Option<&Failed> {
         && !entry.task.secrets.is_empty()
         && !entry.has_retried;
     is_refused.then_some(failure)
+}
+
+/// The runtime went away. If it stopped while it pulled nothing but this image, for the third time, that is the image's doing.
+fn interrupt(entry: &mut Entry, absence: Absence, now: Moment, jitter: f64) -> Option<Ending> {
+    let is_alone = matches!(entry.stage, Stage::Attempting { is_alone: true, .. });
+    if absence == Absence::Stopped && entry.doubt.interrupted(is_alone) {
+        return fail(entry, &crash(entry.doubt.interruptions), now, jitter);
+    }
+    entry.stage = Stage::Queued { look: Look::Unasked, wait: Some(WaitReason::RuntimeGone) };
+    None
 }
 
 fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Option<Ending> {

@@ -7,8 +7,9 @@ use prewarm_api::reference::ImageRef;
 
 use crate::agent::Moment;
 use crate::agent::entry::{End, Entry, Stage};
+use crate::agent::runtime::Absence;
 use crate::agent::source::Source;
-use crate::agent::state::Note;
+use crate::agent::state::{Note, OwnerResult};
 use crate::agent::task::Task;
 use crate::object::ImageKey;
 
@@ -74,11 +75,24 @@ pub enum Outcome {
         image_id: String,
         /// Whether it had been there already.
         was_present: bool,
+        /// How it ended for each owner of the task, if a pull took the credentials of one of them.
+        results: Option<Vec<OwnerResult>>,
     },
     /// It failed.
     Failed(Failure),
+    /// The disk ran out of room. Whose doing that was is decided by who else was pulled.
+    NoRoom(Failure),
     /// The runtime went away. That does not count as an attempt.
-    Interrupted,
+    Interrupted(Absence),
+}
+
+/// What follows when the disk runs out of room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shortage {
+    /// The task that has failed of it, if one has.
+    pub ending: Option<Ending>,
+    /// Attempts to cancel. Their tasks wait for room.
+    pub stopped: Vec<u64>,
 }
 
 /// A failed attempt.
@@ -111,6 +125,13 @@ pub struct Ending {
     pub took: Duration,
 }
 
+impl Ending {
+    /// What kind of failure it ended with, if it did.
+    pub fn failure(&self) -> Option<FailureClass> {
+        if let Ended::Failed { class, .. } = self.result { Some(class) } else { None }
+    }
+}
+
 /// How a task ended, for events and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -118,6 +139,8 @@ pub enum Ended {
     Pulled {
         /// Its size, if the runtime reports it.
         bytes: Option<u64>,
+        /// How it ended for each owner, if it does not count for whoever asks.
+        results: Option<Vec<OwnerResult>>,
     },
     /// The image had been on the node already.
     Present,
@@ -132,7 +155,11 @@ pub enum Ended {
 
 /// The ending of a task whose image was pulled.
 pub(super) fn pulled(entry: &Entry, now: Moment) -> Ending {
-    ending(entry, Ended::Pulled { bytes: entry.bytes.map(|bytes| bytes.total) }, now)
+    let results = match &entry.stage {
+        Stage::Finished(End::Succeeded { results, .. }) => results.clone(),
+        _ => None,
+    };
+    ending(entry, Ended::Pulled { bytes: entry.bytes.map(|bytes| bytes.total), results }, now)
 }
 
 /// The ending of a task whose image the node had already.

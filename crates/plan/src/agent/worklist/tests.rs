@@ -15,7 +15,9 @@ use crate::agent::state::Bytes;
 use crate::agent::wait::{Hold, Waits};
 
 mod ahead;
+mod doubt;
 mod end;
+mod places;
 mod waits;
 
 const START: i64 = 1_800_000_000;
@@ -54,7 +56,7 @@ fn failure(class: FailureClass) -> Outcome {
 }
 
 fn success() -> Outcome {
-    Outcome::Succeeded { image_id: "reg.example/app@sha256:1".to_owned(), was_present: false }
+    Outcome::Succeeded { image_id: "reg.example/app@sha256:1".to_owned(), was_present: false, results: None }
 }
 
 fn tags(decision: &Decision) -> Vec<&str> {
@@ -76,7 +78,7 @@ fn message(state: &TaskState) -> Option<String> {
 /// A disk without room.
 fn shortage() -> DiskRoom {
     let room = Room { free: 12, capacity: 100 };
-    DiskRoom { room, min_free: MinFree::default(), path: "/images".into() }
+    DiskRoom { room, inodes: None, min_free: MinFree::default(), path: "/images".into() }
 }
 
 fn key(tag: &str) -> ImageKey {
@@ -104,7 +106,7 @@ fn a_success_ends_the_task_with_its_id_and_times() {
     assert_eq!(status(&worklist, "1").percent, 50);
     let ending = worklist.ended(1, success(), at(9), STEADY).unwrap();
     assert_eq!(ending.took, Duration::from_secs(8));
-    assert_eq!(ending.result, Ended::Pulled { bytes: Some(100) });
+    assert_eq!(ending.result, Ended::Pulled { bytes: Some(100), results: None });
     let status = status(&worklist, "1");
     assert_eq!((status.phase, status.percent, status.version), (Phase::Succeeded, 100, 4));
     assert_eq!(status.bytes, Some(Bytes { done: 100, total: 100 }));
@@ -308,17 +310,6 @@ fn two_entries_of_one_image_are_pulled_one_after_the_other() {
     assert_eq!(worklist.decide(&free(5), at(0)).starts.len(), 1);
     worklist.ended(1, success(), at(1), STEADY);
     assert_eq!(worklist.decide(&free(5), at(1)).starts.len(), 1);
-}
-
-#[test]
-fn an_interrupted_attempt_does_not_count() {
-    let mut worklist = list(&[json!({ "tag": "1", "pullPolicy": { "backoffLimit": 0 } })]);
-    for attempt in 1..10 {
-        assert_eq!(worklist.decide(&free(1), at(attempt)).starts[0].attempt, attempt);
-        worklist.ended(attempt, Outcome::Interrupted, at(attempt), STEADY);
-    }
-    assert_eq!(status(&worklist, "1").failed_attempts, 0);
-    assert_eq!(phase(&worklist, "1"), Phase::Pulling);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::runs::Runs;
 use crate::cluster::size::{JobState, JobStates};
 use crate::cluster::{Kernel, Kind, Target};
 use crate::object::store::{Entry, Store};
-use crate::object::{ObjectKey, Uid};
+use crate::object::{ObjectKey, OwnerKey, Uid};
 
 /// AdvancedCronJobs and their runs.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ pub struct Crons {
     /// The namespaces all of whose Jobs are known: they are watched only where a cron job makes some.
     known_jobs: BTreeSet<String>,
     pub(super) all: Store<Cron>,
-    /// The runs of each cron job, by name.
-    pub(super) runs: HashMap<Uid, BTreeMap<Arc<str>, Child>>,
+    /// The runs of each cron job in its namespace, by name.
+    pub(super) runs: HashMap<OwnerKey, BTreeMap<Arc<str>, Child>>,
     /// Whose run is where, by kind.
     pub(super) homes: BTreeMap<TemplateKind, Store<Home>>,
     /// What became of runs, as far as the statuses have it.
@@ -74,6 +74,13 @@ pub struct Home {
     pub(super) cron: Uid,
 }
 
+impl Home {
+    /// Its cron job, which counts it if it is in the same namespace.
+    pub(super) fn owner(&self) -> OwnerKey {
+        OwnerKey::new(&self.key.namespace, &self.cron)
+    }
+}
+
 impl Entry for Home {
     fn key(&self) -> &ObjectKey {
         &self.key
@@ -96,8 +103,8 @@ impl Crons {
         }
     }
 
-    pub(super) fn runs_of(&self, uid: &str) -> &BTreeMap<Arc<str>, Child> {
-        self.runs.get(uid).unwrap_or(&NO_RUNS)
+    pub(super) fn runs_of(&self, cron: &OwnerKey) -> &BTreeMap<Arc<str>, Child> {
+        self.runs.get(cron).unwrap_or(&NO_RUNS)
     }
 
     /// The names and UIDs of all cron jobs.
@@ -151,7 +158,8 @@ impl Kernel {
         }
     }
 
-    fn mark_crons(&mut self) {
+    /// Every cron job has to be looked at.
+    pub(in crate::cluster) fn mark_crons(&mut self) {
         self.agenda.mark_all(self.crons.all.iter().map(|(uid, _)| Target::Cron(uid.clone())));
     }
 
@@ -168,5 +176,4 @@ impl Kernel {
 }
 
 #[cfg(test)]
-#[path = "crons_tests.rs"]
 mod tests;

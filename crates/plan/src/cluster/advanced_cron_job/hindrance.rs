@@ -19,6 +19,8 @@ pub enum Hindrance {
     Paused,
     /// A run is due, but this one goes on, and there may be only one.
     Forbidden(String),
+    /// A run is due, but so many have not ended.
+    TooMany(usize),
     /// The API server does not take the run that is due, in its words.
     Refused(String),
 }
@@ -33,6 +35,7 @@ impl Hindrance {
                 Reason::Forbidden,
                 format!("a run is due and waits until {name} has ended: concurrencyPolicy is Forbid"),
             ),
+            Self::TooMany(count) => (Reason::TooManyRuns, too_many(*count)),
             Self::Refused(words) => (Reason::Refused, words.clone()),
         };
         Finding { type_: SCHEDULING, status: ConditionStatus::False, reason, message }
@@ -44,11 +47,19 @@ impl Hindrance {
             Self::Schedule(trouble) => {
                 (trouble.reason.as_str(), format!("no run will start: {}", trouble.message))
             }
+            Self::TooMany(count) => (RUNS_SKIPPED, too_many(*count)),
             Self::Refused(words) => (RUN_REFUSED, words.clone()),
             Self::Paused | Self::Forbidden(_) => return None,
         };
         Some(Notice::warning(reason, note))
     }
+}
+
+fn too_many(count: usize) -> String {
+    format!(
+        "a run is due and waits because {count} runs have not ended: give them activeDeadlineSeconds, or set \
+         concurrencyPolicy to Forbid or Replace"
+    )
 }
 
 /// What the condition says while nothing keeps runs from starting.
@@ -63,6 +74,7 @@ pub fn told(cron: &AdvancedCronJob) -> Option<SkipReason> {
     match Reason::read(&condition.reason)? {
         Reason::Paused => Some(SkipReason::Paused),
         Reason::Forbidden => Some(SkipReason::Forbidden),
+        Reason::TooManyRuns => Some(SkipReason::TooMany),
         Reason::Refused => Some(SkipReason::Refused),
         _ => None,
     }
@@ -79,6 +91,7 @@ pub(super) fn skipped(runs: &super::due::Skipped, deadline: Option<i64>) -> Noti
     let why = match runs.reason {
         SkipReason::Paused => "the cron job was paused".to_owned(),
         SkipReason::Forbidden => "the run before went on, and concurrencyPolicy is Forbid".to_owned(),
+        SkipReason::TooMany => "too many runs before had not ended".to_owned(),
         SkipReason::Refused => "the API server did not take them".to_owned(),
         SkipReason::TooLate => {
             format!(

@@ -8,7 +8,7 @@ use super::record::Cron;
 use crate::cluster::{Kernel, Target};
 use crate::object::store::Admission;
 use crate::object::version::{leaves_dependents, version};
-use crate::object::{ObjectKey, Uid};
+use crate::object::{ObjectKey, OwnerKey, Uid};
 
 impl Kernel {
     /// An AdvancedCronJob is like this.
@@ -35,7 +35,7 @@ impl Kernel {
         if let Some((held, cron)) = self.crons.all.forget(key, uid) {
             // One that is gone by its name alone may only be unreadable.
             if uid.is_some() && !leaves_dependents(&cron.object.metadata) {
-                self.abandon_runs(&held);
+                self.abandon_runs(&OwnerKey::new(&cron.key.namespace, &held));
             }
             self.agenda.drop_target(Target::Cron(held.clone()));
             // Whoever watches for its sake looks whether that is still needed.
@@ -44,12 +44,12 @@ impl Kernel {
     }
 
     /// The cron job of these runs is gone, and the garbage collector is about to take them and what they made.
-    fn abandon_runs(&mut self, cron: &Uid) {
+    fn abandon_runs(&mut self, cron: &OwnerKey) {
         let runs = self.crons.runs_of(cron).values();
         let lists = runs.filter(|run| run.kind == TemplateKind::ImageListPullJob);
         let lists: Vec<Uid> = lists.map(|run| run.uid.clone()).collect();
         for list in lists {
-            self.abandon_list(&list);
+            self.abandon_list(&OwnerKey::new(&cron.namespace, &list));
         }
     }
 
@@ -57,8 +57,9 @@ impl Kernel {
     pub(in crate::cluster) fn observe_run(&mut self, key: &RunKey, run: Option<Child>) {
         let Some(run) = run else { return self.forget_run(key, None) };
         let homes = self.crons.homes.entry(key.kind).or_default();
-        let is_held =
-            |home: &Home| self.crons.runs.get(&home.cron).and_then(|runs| runs.get(&run.name)) == Some(&run);
+        let is_held = |home: &Home| {
+            self.crons.runs.get(&home.owner()).and_then(|runs| runs.get(&run.name)) == Some(&run)
+        };
         match homes.admit(&key.key, &run.uid, &run.resource_version) {
             Admission::Stale => return,
             Admission::Known if homes.named(&key.key).is_some_and(is_held) => return,
@@ -67,21 +68,23 @@ impl Kernel {
         }
         let (key, version) = (key.clone(), run.resource_version.clone());
         let home = Home { key: key.key, version, cron: run.owner.clone() };
+        let owner = home.owner();
         self.crons.homes.entry(key.kind).or_default().insert(run.uid.clone(), home);
         self.agenda.mark(Target::Cron(run.owner.clone()));
-        self.crons.runs.entry(run.owner.clone()).or_default().insert(run.name.clone(), run);
+        self.crons.runs.entry(owner).or_default().insert(run.name.clone(), run);
     }
 
     /// An object that may be a run is gone. With a UID, only if it is still that one.
     pub(in crate::cluster) fn forget_run(&mut self, key: &RunKey, uid: Option<&str>) {
         let homes = self.crons.homes.entry(key.kind).or_default();
-        let Some((_, Home { cron, .. })) = homes.forget(&key.key, uid) else { return };
-        if let Some(runs) = self.crons.runs.get_mut(&cron) {
+        let Some((_, home)) = homes.forget(&key.key, uid) else { return };
+        let owner = home.owner();
+        if let Some(runs) = self.crons.runs.get_mut(&owner) {
             runs.remove(key.key.name.as_str());
             if runs.is_empty() {
-                self.crons.runs.remove(&cron);
+                self.crons.runs.remove(&owner);
             }
         }
-        self.agenda.mark(Target::Cron(cron));
+        self.agenda.mark(Target::Cron(home.cron));
     }
 }

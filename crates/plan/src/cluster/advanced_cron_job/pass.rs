@@ -9,7 +9,7 @@ use super::{Decision, Observed, decide, run};
 use crate::cluster::command::{Command, Target, Ticket, Verb, Write};
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::{Kernel, Kind};
-use crate::object::{ObjectKey, Uid};
+use crate::object::{ObjectKey, OwnerKey, Uid};
 use crate::time::earliest;
 
 impl Kernel {
@@ -20,15 +20,16 @@ impl Kernel {
         let observed = Observed {
             cron: &cron.object,
             schedule: &cron.schedule,
-            children: crons.runs_of(uid),
+            children: crons.runs_of(&OwnerKey::new(&cron.key.namespace, uid)),
             is_creating: cron.is_creating,
             refusal: cron.refusal.as_deref(),
             replaced: &cron.replaced,
-            now,
+            now: self.time_of_day(now),
         };
         let decision = decide(&observed);
+        let due_at = decision.wake_at.map(|at| self.moment_of(at));
         let Some(cron) = self.crons.all.get_mut(uid) else { return };
-        let mut wake_at = decision.wake_at;
+        let mut wake_at = due_at;
         if cron.run_attempts.is_blocked(now) {
             wake_at = earliest(wake_at, cron.run_attempts.pause_ends());
         } else {
@@ -71,14 +72,19 @@ impl Cron {
         now: Timestamp,
         commands: &mut Vec<Command>,
     ) -> Option<Timestamp> {
-        let status = decision.status?;
+        let again_at = self.echo.again_at().filter(|at| *at > now);
+        let Some(status) = decision.status.or_else(|| self.echo.again(now)) else { return again_at };
         if self.attempts.is_blocked(now) {
             return self.attempts.pause_ends();
         }
+        let verb = Verb::PatchStatus(guarded(&self.object.metadata, replace_status(json!(status))));
+        if let Some(at) = self.attempts.repeats_at(verb.fingerprint(), now) {
+            return Some(at);
+        }
         self.runs = decision.runs;
         self.events = decision.notices.into_iter().map(|notice| self.event(notice)).collect();
-        let verb = Verb::PatchStatus(guarded(&self.object.metadata, replace_status(json!(status))));
-        self.attempts.begin();
+        self.echo.begin(status);
+        self.attempts.begin(verb.fingerprint());
         let ticket = self.ticket(uid, Kind::AdvancedCronJob, self.key.name.clone(), Some(uid.clone()));
         commands.push(Command::Write(Write { ticket, verb }));
         None

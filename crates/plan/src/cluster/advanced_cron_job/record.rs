@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob, TemplateKind};
+use prewarm_api::kruise::{ADVANCED_CRON_JOB, AdvancedCronJob, AdvancedCronJobStatus, TemplateKind};
+use prewarm_api::reference_object::ObjectReference;
 
 use super::runs::Runs;
 use super::timetable::{self, Trouble};
 use crate::cluster::command::{Event, Notice};
 use crate::cluster::reference;
 use crate::object::attempts::Attempts;
+use crate::object::echo::Echo;
 use crate::object::store::Entry;
 use crate::object::version::version;
 use crate::object::{ObjectKey, Uid};
@@ -37,6 +39,8 @@ pub struct Cron {
     pub runs: Runs,
     /// Writes to it.
     pub attempts: Attempts,
+    /// What comes back of its status.
+    pub echo: Echo<AdvancedCronJobStatus>,
     /// Pauses after trouble with its runs.
     pub run_attempts: Attempts,
 }
@@ -55,12 +59,14 @@ impl Cron {
             events: Vec::new(),
             runs: Runs::default(),
             attempts: Attempts::default(),
+            echo: Echo::default(),
             run_attempts: Attempts::default(),
         }
     }
 
     /// Takes a newer object.
-    pub fn renew(&mut self, object: AdvancedCronJob) {
+    pub fn renew(&mut self, mut object: AdvancedCronJob) {
+        object.status = self.echo.read(object.status.take());
         if self.object.spec != object.spec {
             // What was refused may be taken now.
             (self.refusal, self.run_attempts) = (None, Attempts::default());
@@ -79,9 +85,14 @@ impl Cron {
         self.object.spec.template.kind()
     }
 
+    /// How events name it.
+    pub fn reference(&self) -> ObjectReference {
+        reference::object(ADVANCED_CRON_JOB, &self.object.metadata)
+    }
+
     /// As an event on it.
     pub fn event(&self, notice: Notice) -> Event {
-        notice.about(reference::object(ADVANCED_CRON_JOB, &self.object.metadata))
+        notice.about(self.reference())
     }
 }
 

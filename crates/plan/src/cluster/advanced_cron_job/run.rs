@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use prewarm_api::kruise::{
-    ADVANCED_CRON_JOB, API_VERSION, AdvancedCronJob, CronTemplate, TemplateKind, TemplateMetadata,
+    ADVANCED_CRON_JOB, API_VERSION, AdvancedCronJob, CronTemplate, ImageListPullJobSpec, TemplateKind,
+    TemplateMetadata,
 };
 use prewarm_api::names::SCHEDULED_AT_ANNOTATION;
 use serde_json::{Map, Value, json};
@@ -58,9 +59,13 @@ fn parts(template: &CronTemplate, kind: TemplateKind) -> (Map<String, Value>, Ma
         }
         TemplateKind::ImageListPullJob => {
             let template = template.image_list_pull_job_template.as_ref();
+            // The template may be older than the bounds, which the API server asks of each new object.
+            let bounded = |spec: &ImageListPullJobSpec| {
+                json!(ImageListPullJobSpec { pull_policy: spec.pull_policy.bounded(), ..spec.clone() })
+            };
             typed(
                 template.and_then(|one| one.metadata.as_ref()),
-                template.map(|one| json!(one.spec)).unwrap_or_default(),
+                template.map(|one| bounded(&one.spec)).unwrap_or_default(),
             )
         }
     }
@@ -105,6 +110,15 @@ mod tests {
             "spec": {"backoffLimit": 2, "fieldOfTomorrow": true},
         });
         assert_eq!(run, expected);
+    }
+
+    #[test]
+    fn a_stored_template_beyond_the_bounds_makes_runs_within_them() {
+        let limits = json!({"timeoutSeconds": i32::MAX, "backoffLimit": i32::MAX});
+        let list = json!({"spec": {"images": ["nginx"], "completionPolicy": {}, "pullPolicy": limits}});
+        let run =
+            make(&cron(&json!({"imageListPullJobTemplate": list})), TemplateKind::ImageListPullJob, at());
+        assert_eq!(run["spec"]["pullPolicy"], json!({"timeoutSeconds": 86_400, "backoffLimit": 1_000}));
     }
 
     #[test]

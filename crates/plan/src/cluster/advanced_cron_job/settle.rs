@@ -20,6 +20,13 @@ impl Kernel {
     ) {
         let Some(cron) = self.crons.all.get_mut(uid) else { return };
         outcome.note(&mut cron.attempts, now, jitter);
+        let answer = match &outcome {
+            Outcome::Written(Object::AdvancedCronJob(object)) => {
+                cron.echo.settle(object.status.clone(), now, jitter)
+            }
+            _ => cron.echo.fail(),
+        };
+        let (about, complaint) = (cron.reference(), outcome.complaint(&mut cron.attempts, now));
         let (events, runs) = (std::mem::take(&mut cron.events), std::mem::take(&mut cron.runs));
         if matches!(outcome, Outcome::Written(_)) {
             self.events.extend(events);
@@ -27,6 +34,8 @@ impl Kernel {
                 *self.crons.counted.entry(fate).or_default() += count;
             }
         }
+        self.complain(about.clone(), complaint, now);
+        self.note_answer(ticket.kind, about, answer.as_ref());
         self.learn(ticket, outcome, now);
         if self.crons.all.get(uid).is_some() {
             self.agenda.mark(Target::Cron(uid.clone()));
@@ -52,6 +61,8 @@ impl Kernel {
                     self.events.extend(notice.map(|notice| cron.event(notice)));
                 }
             }
+            let (about, complaint) = (cron.reference(), outcome.complaint(&mut cron.run_attempts, now));
+            self.complain(about, complaint, now);
         }
         if is_replaced {
             // Another object has its name.
@@ -84,10 +95,10 @@ impl Cron {
         };
         if is_made {
             self.refusal = None;
-            self.run_attempts.succeed();
+            self.run_attempts.succeed(now);
         } else {
             self.refusal = refusal(ticket, outcome).or_else(|| self.refusal.take());
-            self.run_attempts.fail(now, jitter);
+            outcome.pause(&mut self.run_attempts, now, jitter);
         }
     }
 
@@ -102,10 +113,10 @@ impl Cron {
         self.deleting.remove(run);
         let is_done = matches!(outcome, Outcome::Written(_) | Outcome::Gone) || is_another(ticket, outcome);
         if !is_done {
-            self.run_attempts.fail(now, jitter);
+            outcome.pause(&mut self.run_attempts, now, jitter);
             return None;
         }
-        self.run_attempts.succeed();
+        self.run_attempts.succeed(now);
         let note = format!("deleted {}, which was still going on, for the next run", ticket.key.name);
         self.replaced.contains(run).then(|| Notice::normal(RUN_REPLACED, note))
     }

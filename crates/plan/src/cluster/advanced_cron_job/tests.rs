@@ -268,6 +268,27 @@ fn under_forbid_a_run_waits_for_the_one_before_and_those_between_are_skipped() {
     assert_eq!(world.condition("Scheduling").1, "OnSchedule");
 }
 
+/// A cron job of every minute whose runs never end makes a hundred of them, and says why it makes no more.
+#[test]
+fn runs_that_never_end_do_not_become_more_without_bound() {
+    let template = json!({"imageListPullJobTemplate": null, "jobTemplate": {"spec": {}}});
+    let mut world = World::new(&json!({"spec": {"schedule": "* * * * *", "template": template}}));
+    let mut told = Vec::new();
+    for minute in 1..=240 {
+        told.extend(world.settle(&format!("{:02}:{:02}:00", minute / 60, minute % 60)));
+    }
+    assert_eq!(world.children.len(), MOST_UNFINISHED);
+    let why = "a run is due and waits because 100 runs have not ended: give them activeDeadlineSeconds, or set \
+               concurrencyPolicy to Forbid or Replace";
+    assert_eq!(world.condition("Scheduling"), ("False".to_owned(), "TooManyRuns".to_owned(), why.to_owned()));
+    assert_eq!(told.iter().filter(|note| note.contains("waits because")).count(), 1, "it is told once");
+    world.end("00:07:00", State::Complete);
+    world.settle("04:00:30");
+    assert_eq!(world.skipped(), [(SkipReason::TooMany, 139)], "01:41 to 03:59");
+    assert_eq!(world.condition("Scheduling").1, "OnSchedule");
+    assert_eq!(world.active().len(), MOST_UNFINISHED);
+}
+
 #[test]
 fn under_allow_runs_go_on_beside_each_other() {
     let template = json!({"imageListPullJobTemplate": null, "jobTemplate": {"spec": {}}});

@@ -12,7 +12,7 @@ use super::record::Broadcast;
 use crate::cluster::size::{BroadcastPods, JobState, JobStates};
 use crate::cluster::{Kernel, Target};
 use crate::object::store::{Entry, Store};
-use crate::object::{NodeName, ObjectKey, Uid};
+use crate::object::{NodeName, ObjectKey, OwnerKey, Uid};
 
 /// BroadcastJobs and what they depend on.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ pub struct Broadcasts {
     pub(super) jobs: Store<Broadcast>,
     /// Where each pod is held.
     pub(super) homes: Store<Home>,
-    /// Pods of jobs that are not known.
-    pub(super) orphans: HashMap<Uid, BTreeMap<Arc<str>, Pod>>,
+    /// Pods of jobs that are not known in their namespace.
+    pub(super) orphans: HashMap<OwnerKey, BTreeMap<Arc<str>, Pod>>,
 }
 
 /// Where a pod is held.
@@ -36,6 +36,13 @@ pub struct Home {
     pub(super) job: Uid,
     /// Its node.
     pub(super) node: NodeName,
+}
+
+impl Home {
+    /// Its job, which counts it if it is in the same namespace.
+    pub(super) fn owner(&self) -> OwnerKey {
+        OwnerKey::new(&self.key.namespace, &self.job)
+    }
 }
 
 impl Entry for Home {
@@ -93,5 +100,4 @@ impl Kernel {
 }
 
 #[cfg(test)]
-#[path = "jobs_tests.rs"]
 mod tests;

@@ -11,7 +11,7 @@ use super::roll::{NodeStanding, Roll};
 use crate::cluster::{Kernel, Target};
 use crate::object::store::Admission;
 use crate::object::version::version;
-use crate::object::{NodeName, ObjectKey, Uid};
+use crate::object::{NodeName, ObjectKey, OwnerKey, Uid};
 
 impl Kernel {
     /// A Node is like this. Only jobs whose pods fit it otherwise than before are marked (kruise R110).
@@ -64,7 +64,7 @@ impl Kernel {
     pub(in crate::cluster) fn forget_broadcast(&mut self, key: &ObjectKey, uid: Option<&str>) {
         if let Some((held, job)) = self.broadcasts.jobs.forget(key, uid) {
             let pods = job.roll.into_pods().map(|pod| (pod.name.clone(), pod)).collect();
-            self.broadcasts.orphans.insert(held.clone(), pods);
+            self.broadcasts.orphans.insert(OwnerKey::new(&key.namespace, &held), pods);
             self.agenda.drop_target(Target::Broadcast(held));
         }
     }
@@ -86,25 +86,26 @@ impl Kernel {
             job: pod.owner.clone(),
             node: pod.node.clone(),
         };
+        let owner = home.owner();
         self.broadcasts.homes.insert(pod.uid.clone(), home);
-        if let Some(job) = self.broadcasts.jobs.get_mut(&pod.owner) {
-            self.agenda.mark(Target::Broadcast(pod.owner.clone()));
+        if let Some(job) = self.broadcasts.job_mut(&owner) {
             job.roll.put(pod);
+            self.agenda.mark(Target::Broadcast(owner.uid));
         } else {
-            let orphans = self.broadcasts.orphans.entry(pod.owner.clone()).or_default();
-            orphans.insert(pod.name.clone(), pod);
+            self.broadcasts.orphans.entry(owner).or_default().insert(pod.name.clone(), pod);
         }
     }
 
     /// A pod is gone. With a UID, only if it is still that one.
     pub(in crate::cluster) fn forget_broadcast_pod(&mut self, key: &ObjectKey, uid: Option<&str>) {
         let Some((_, home)) = self.broadcasts.homes.forget(key, uid) else { return };
-        match self.broadcasts.jobs.get_mut(&home.job) {
+        let owner = home.owner();
+        match self.broadcasts.job_mut(&owner) {
             Some(job) => {
                 job.roll.remove(&home.node, &key.name);
                 self.agenda.mark(Target::Broadcast(home.job));
             }
-            None => self.broadcasts.forget_orphan(&home.job, &key.name),
+            None => self.broadcasts.forget_orphan(&owner, &key.name),
         }
     }
 }
@@ -121,7 +122,8 @@ impl Broadcasts {
                 job.roll.set_node(name, standing);
             }
         }
-        let orphans = self.orphans.remove(uid).unwrap_or_default();
+        let owner = OwnerKey::new(&job.key.namespace, uid);
+        let orphans = self.orphans.remove(&owner).unwrap_or_default();
         for pod in held.into_pods().chain(orphans.into_values()) {
             job.roll.put(pod);
         }
@@ -129,13 +131,18 @@ impl Broadcasts {
 
     fn pod(&self, key: &ObjectKey) -> Option<&Pod> {
         let home = self.homes.named(key)?;
-        match self.jobs.get(&home.job) {
+        match self.jobs.get(&home.job).filter(|job| job.key.namespace == key.namespace) {
             Some(job) => job.roll.pod(&home.node, &key.name),
-            None => self.orphans.get(&home.job)?.get(key.name.as_str()),
+            None => self.orphans.get(&home.owner())?.get(key.name.as_str()),
         }
     }
 
-    fn forget_orphan(&mut self, job: &Uid, name: &str) {
+    /// The job of a pod: one with that UID in another namespace is none.
+    fn job_mut(&mut self, owner: &OwnerKey) -> Option<&mut Broadcast> {
+        self.jobs.get_mut(&owner.uid).filter(|job| job.key.namespace == owner.namespace)
+    }
+
+    fn forget_orphan(&mut self, job: &OwnerKey, name: &str) {
         if let Some(pods) = self.orphans.get_mut(job) {
             pods.remove(name);
             if pods.is_empty() {

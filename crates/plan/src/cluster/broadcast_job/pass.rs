@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::record::Broadcast;
 use super::shape::pod;
-use super::{Decision, Observed, decide};
+use super::{Decision, Observed, decide, is_over};
 use crate::cluster::command::{Command, Event, Notice, Target, Ticket, Verb, Write};
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::image_pull_job::STATUS_INTERVAL;
@@ -92,29 +92,39 @@ impl Broadcast {
             return self.attempts.pause_ends();
         }
         let events: Vec<Event> = decision.notices.iter().cloned().map(|notice| self.event(notice)).collect();
-        let ends = decision.status.as_ref().is_some_and(|status| status.completion_time.is_some());
+        let again_at = self.echo.again_at().filter(|at| *at > now && !is_over(&self.object));
+        let again = || self.echo.again(now).filter(|_| !is_over(&self.object));
+        let status = decision.status.clone().or_else(again);
+        let ends = status.as_ref().is_some_and(|status| status.completion_time.is_some());
         let quiet_at = self.written_at.map(|at| at + STATUS_INTERVAL).filter(|at| *at > now && !ends);
-        let verb = if decision.is_expired {
-            Verb::Delete
-        } else if decision.pauses {
-            self.events = vec![self.event(paused())];
-            let pause = json!({"op": "add", "path": "/spec/paused", "value": true});
-            Verb::Patch(guarded(&self.object.metadata, vec![pause]), 0)
-        } else if let Some(status) = &decision.status {
-            if quiet_at.is_some() {
-                return quiet_at;
+        let verb = match &status {
+            _ if decision.is_expired => Verb::Delete,
+            _ if decision.pauses => {
+                let pause = json!({"op": "add", "path": "/spec/paused", "value": true});
+                Verb::Patch(guarded(&self.object.metadata, vec![pause]), 0)
             }
-            self.written_at = Some(now);
-            self.events = events;
-            Verb::PatchStatus(guarded(&self.object.metadata, replace_status(json!(status))))
-        } else {
-            // Nothing is written that these could wait for.
-            commands.extend(events.into_iter().map(Command::Record));
-            self.has_warned_of_too_many = decision.has_too_many;
-            return None;
+            Some(_) if quiet_at.is_some() => return quiet_at,
+            Some(status) => Verb::PatchStatus(guarded(&self.object.metadata, replace_status(json!(status)))),
+            None => {
+                // Nothing is written that these could wait for.
+                commands.extend(events.into_iter().map(Command::Record));
+                self.has_warned_of_too_many = decision.has_too_many;
+                return again_at;
+            }
         };
+        if let Some(at) = self.attempts.repeats_at(verb.fingerprint(), now) {
+            return Some(at);
+        }
+        match (&verb, status) {
+            (Verb::PatchStatus(_), Some(status)) => {
+                (self.written_at, self.events) = (Some(now), events);
+                self.echo.begin(status);
+            }
+            (Verb::Patch(..), _) => self.events = vec![self.event(paused())],
+            _ => {}
+        }
         self.has_warned_of_too_many = decision.has_too_many;
-        self.attempts.begin();
+        self.attempts.begin(verb.fingerprint());
         let ticket = Ticket {
             asker: Target::Broadcast(uid.clone()),
             kind: Kind::BroadcastJob,

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{BROADCAST_JOB, BroadcastJob, BroadcastJobPhase};
+use prewarm_api::kruise::{BROADCAST_JOB, BroadcastJob, BroadcastJobPhase, BroadcastJobStatus};
+use prewarm_api::reference_object::ObjectReference;
 
 use super::is_over;
 use super::roll::Roll;
@@ -12,6 +13,7 @@ use crate::cluster::command::{Event, Notice};
 use crate::cluster::reference;
 use crate::cluster::size::JobState;
 use crate::object::attempts::Attempts;
+use crate::object::echo::Echo;
 use crate::object::store::Entry;
 use crate::object::version::version;
 use crate::object::{NodeName, ObjectKey, Uid};
@@ -42,6 +44,8 @@ pub struct Broadcast {
     pub events: Vec<Event>,
     /// Writes to it.
     pub attempts: Attempts,
+    /// What comes back of its status.
+    pub echo: Echo<BroadcastJobStatus>,
     /// Pauses after trouble with its pods.
     pub pod_attempts: Attempts,
     /// When its status was last written.
@@ -65,13 +69,15 @@ impl Broadcast {
             has_warned_of_too_many: false,
             events: Vec::new(),
             attempts: Attempts::default(),
+            echo: Echo::default(),
             pod_attempts: Attempts::default(),
             written_at: None,
         }
     }
 
     /// Takes a newer object. Returns whether its roll has to be made anew.
-    pub fn renew(&mut self, object: BroadcastJob) -> bool {
+    pub fn renew(&mut self, mut object: BroadcastJob) -> bool {
+        object.status = self.echo.read(object.status.take());
         let is_edited = self.object.spec.template != object.spec.template
             || self.object.spec.failure_policy != object.spec.failure_policy;
         if self.object.spec != object.spec {
@@ -100,9 +106,14 @@ impl Broadcast {
         }
     }
 
+    /// How events name it.
+    pub fn reference(&self) -> ObjectReference {
+        reference::object(BROADCAST_JOB, &self.object.metadata)
+    }
+
     /// As an event on this job.
     pub fn event(&self, notice: Notice) -> Event {
-        notice.about(reference::object(BROADCAST_JOB, &self.object.metadata))
+        notice.about(self.reference())
     }
 }
 

@@ -19,6 +19,12 @@ impl Kernel {
     ) {
         let Some(job) = self.broadcasts.jobs.get_mut(uid) else { return };
         outcome.note(&mut job.attempts, now, jitter);
+        let answer = match &outcome {
+            Outcome::Written(Object::BroadcastJob(object)) => {
+                job.echo.settle(object.status.clone(), now, jitter)
+            }
+            _ => job.echo.fail(),
+        };
         let events = std::mem::take(&mut job.events);
         match &outcome {
             Outcome::Written(_) => self.events.extend(events),
@@ -26,6 +32,9 @@ impl Kernel {
             // What was not written need not wait for its second.
             Outcome::Collided(_) | Outcome::Refused(_) | Outcome::Failed(_) => job.written_at = None,
         }
+        let (about, complaint) = (job.reference(), outcome.complaint(&mut job.attempts, now));
+        self.complain(about.clone(), complaint, now);
+        self.note_answer(ticket.kind, about, answer.as_ref());
         self.learn(ticket, outcome, now);
         if self.broadcasts.jobs.get(uid).is_some() {
             self.agenda.mark(Target::Broadcast(uid.clone()));
@@ -47,6 +56,8 @@ impl Kernel {
                 None => job.pod_created(uid, &ticket.key.name, &outcome, now, jitter),
                 Some(pod) => job.pod_deleted(pod, &outcome, now, jitter),
             }
+            let (about, complaint) = (job.reference(), outcome.complaint(&mut job.pod_attempts, now));
+            self.complain(about, complaint, now);
         }
         let is_strange =
             |object: &Object| matches!(object, Object::BroadcastPod(_, pod) if pod.owner.is_empty());
@@ -74,18 +85,18 @@ impl Broadcast {
         };
         if is_taken {
             self.window = self.window.saturating_add(1);
-            self.pod_attempts.succeed();
+            self.pod_attempts.succeed(now);
         } else {
             self.window = 1;
-            self.pod_attempts.fail(now, jitter);
+            outcome.pause(&mut self.pod_attempts, now, jitter);
         }
     }
 
     fn pod_deleted(&mut self, pod: &Uid, outcome: &Outcome<Object>, now: Timestamp, jitter: f64) {
         self.deleting.remove(pod);
         match outcome {
-            Outcome::Written(_) | Outcome::Gone => self.pod_attempts.succeed(),
-            _ => self.pod_attempts.fail(now, jitter),
+            Outcome::Written(_) | Outcome::Gone => self.pod_attempts.succeed(now),
+            _ => outcome.pause(&mut self.pod_attempts, now, jitter),
         }
     }
 }

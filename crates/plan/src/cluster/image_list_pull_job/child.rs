@@ -57,7 +57,7 @@ pub(super) fn has_template(child: &ImagePullJobSpec, list: &ImageListPullJobSpec
     };
     *type_ == list.completion_policy.type_
         && *active_deadline_seconds == list.completion_policy.active_deadline_seconds
-        && *pull_policy == list.pull_policy
+        && pull_policy.bounded() == list.pull_policy.bounded()
         && *image_pull_policy == list.image_pull_policy
         && parallelism(parallel.as_ref()) == parallelism(list.parallelism.as_ref())
         && pull_secrets.as_deref().unwrap_or_default() == list.pull_secrets.as_deref().unwrap_or_default()
@@ -137,7 +137,7 @@ fn spec(list: &ImageListPullJobSpec, image: &str) -> ImagePullJobSpec {
         selector: list.selector.clone(),
         pod_selector: list.pod_selector.clone(),
         parallelism: list.parallelism.clone(),
-        pull_policy: list.pull_policy.clone(),
+        pull_policy: list.pull_policy.bounded(),
         completion_policy: CompletionPolicy {
             ttl_seconds_after_finished: None,
             ..list.completion_policy.clone()

@@ -6,7 +6,7 @@ use super::record::List;
 use crate::cluster::{Kernel, Target};
 use crate::object::store::{Admission, Store};
 use crate::object::version::{leaves_dependents, takes_dependents, version};
-use crate::object::{ObjectKey, Uid};
+use crate::object::{ObjectKey, OwnerKey, Uid};
 
 /// All ImageListPullJobs.
 pub type Lists = Store<List>;
@@ -32,17 +32,17 @@ impl Kernel {
             }
         }
         if is_leaving {
-            self.abandon_list(&uid);
+            self.abandon_list(&OwnerKey::new(&key.namespace, &uid));
         }
         self.agenda.mark(Target::List(uid));
     }
 
     /// A list is gone or about to go, and with it everything that it made.
-    pub(in crate::cluster) fn abandon_list(&mut self, uid: &Uid) {
-        if let Some(list) = self.lists.get_mut(uid) {
+    pub(in crate::cluster) fn abandon_list(&mut self, owner: &OwnerKey) {
+        if let Some(list) = self.lists.get_mut(&owner.uid) {
             list.is_abandoned = true;
         }
-        self.abandon_children(uid);
+        self.abandon_children(owner);
     }
 
     /// An ImageListPullJob is gone. With a UID, only if it is still that one.
@@ -50,7 +50,7 @@ impl Kernel {
         let Some((held, list)) = self.lists.forget(key, uid) else { return };
         // One that is gone by its name alone may only be unreadable.
         if uid.is_some() && !leaves_dependents(&list.object.metadata) {
-            self.abandon_children(&held);
+            self.abandon_children(&OwnerKey::new(&key.namespace, &held));
         }
         self.agenda.drop_target(Target::List(held));
     }

@@ -1,31 +1,30 @@
 //! The pass over an ImageListPullJob.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
-use prewarm_api::kruise::{ImageListPullJob, ImagePullJob};
+use prewarm_api::kruise::ImageListPullJob;
 use prewarm_api::names::REVISION_HASH_LABEL;
 use prewarm_api::names::event::{CREATED_CHILDREN, DELETED_CHILDREN};
 use serde_json::{Value, json};
 
 use super::record::List;
-use super::{Decision, Observed, decide};
+use super::{Child, Decision, Observed, Progress, decide};
 use crate::cluster::command::{Command, Notice, Target, Ticket, Verb, Write};
+use crate::cluster::demands::DemandRecord;
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::image_pull_job::STATUS_INTERVAL;
 use crate::cluster::image_pull_job::record::Job;
 use crate::cluster::{Kernel, Kind};
-use crate::object::{ObjectKey, Uid};
+use crate::object::{ObjectKey, OwnerKey, Uid};
 use crate::time::earliest;
 
 impl Kernel {
     pub(in crate::cluster) fn list_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let Some(list) = self.lists.get(uid).filter(|list| !list.is_abandoned) else { return };
         self.passes.lists += 1;
-        let children = self.jobs.children.get(uid).into_iter().flatten();
-        let children: Vec<Cow<'_, ImagePullJob>> =
-            children.filter_map(|uid| self.jobs.all.get(uid)).map(Job::live_object).collect();
-        let children = children.iter().map(AsRef::as_ref).collect();
+        let owner = OwnerKey::new(&list.key.namespace, uid);
+        let children = self.jobs.children.get(&owner).into_iter().flatten();
+        let children = children.filter_map(|uid| self.jobs.all.get(uid).zip(self.demands.get(uid)));
+        let children = children.map(|(job, record)| as_child(job, record)).collect();
         let namespace = &list.key.namespace;
         let is_taken = |name: &str| {
             self.jobs.all.has(&ObjectKey { namespace: namespace.clone(), name: name.to_owned() })
@@ -33,7 +32,7 @@ impl Kernel {
         let observed = Observed { list: &list.object, children, refused: &list.refused, is_taken: &is_taken };
         let decision = decide(&observed, now);
         let Some(list) = self.lists.get_mut(uid) else { return };
-        let wake_at = list.carry_out(uid, decision, now, commands);
+        let wake_at = list.carry_out(uid, &decision, now, commands);
         self.agenda.wake(Target::List(uid.clone()), wake_at);
         self.record_children(uid);
         self.notice_completeness(uid);
@@ -46,7 +45,8 @@ impl Kernel {
             return;
         };
         list.is_complete = true;
-        let children = self.jobs.children.get(uid).into_iter().flatten().cloned();
+        let owner = OwnerKey::new(&list.key.namespace, uid);
+        let children = self.jobs.children.get(&owner).into_iter().flatten().cloned();
         self.agenda.mark_all(children.map(Target::Job));
     }
 
@@ -70,7 +70,7 @@ impl List {
     fn carry_out(
         &mut self,
         uid: &Uid,
-        decision: Decision,
+        decision: &Decision,
         now: Timestamp,
         commands: &mut Vec<Command>,
     ) -> Option<Timestamp> {
@@ -80,28 +80,15 @@ impl List {
         if self.child_attempts.is_blocked(now) {
             wake_at = earliest(wake_at, self.child_attempts.pause_ends());
         } else if !self.has_writes() {
-            self.write_children(uid, &decision, commands);
+            self.write_children(uid, decision, commands);
         }
         if self.attempts.is_blocked(now) {
             return earliest(wake_at, self.attempts.pause_ends());
         }
-        let ends = decision.status.as_ref().is_some_and(|status| status.completion_time.is_some());
-        let quiet_at = self.written_at.map(|at| at + STATUS_INTERVAL).filter(|at| *at > now && !ends);
-        let verb = if decision.is_expired {
-            Some(Verb::Delete)
-        } else if let Some(label) = decision.label {
-            Some(Verb::Patch(guarded(&self.object.metadata, set_label(&self.object, &label)), 0))
-        } else if let (Some(status), None) = (&decision.status, quiet_at) {
-            self.written_at = Some(now);
-            Some(Verb::PatchStatus(guarded(&self.object.metadata, replace_status(json!(status)))))
-        } else {
-            None
-        };
-        if decision.status.is_some() && verb.is_none() {
-            wake_at = earliest(wake_at, quiet_at);
-        }
+        let (verb, write_at) = self.choose(decision, now);
+        wake_at = earliest(wake_at, write_at);
         if let Some(verb) = verb {
-            self.attempts.begin();
+            self.attempts.begin(verb.fingerprint());
             let ticket = Ticket {
                 asker: Target::List(uid.clone()),
                 kind: Kind::ImageListPullJob,
@@ -111,6 +98,37 @@ impl List {
             commands.push(Command::Write(Write { ticket, verb }));
         }
         wake_at
+    }
+
+    /// What is written to the list itself now, and when to look again for the sake of what is not.
+    fn choose(&mut self, decision: &Decision, now: Timestamp) -> (Option<Verb>, Option<Timestamp>) {
+        if decision.is_expired {
+            return (Some(Verb::Delete), None);
+        }
+        let is_over = self.object.status.as_ref().is_some_and(|status| status.completion_time.is_some());
+        let again_at = self.echo.again_at().filter(|at| *at > now && !is_over);
+        let again = || self.echo.again(now).filter(|_| !is_over);
+        let status = decision.status.clone().or_else(again);
+        let ends = status.as_ref().is_some_and(|status| status.completion_time.is_some());
+        let quiet_at = self.written_at.map(|at| at + STATUS_INTERVAL).filter(|at| *at > now && !ends);
+        let verb = match (&decision.label, &status) {
+            (Some(label), _) => {
+                Verb::Patch(guarded(&self.object.metadata, set_label(&self.object, label)), 0)
+            }
+            (None, Some(_)) if quiet_at.is_some() => return (None, earliest(quiet_at, again_at)),
+            (None, Some(status)) => {
+                Verb::PatchStatus(guarded(&self.object.metadata, replace_status(json!(status))))
+            }
+            (None, None) => return (None, again_at),
+        };
+        if let Some(at) = self.attempts.repeats_at(verb.fingerprint(), now) {
+            return (None, Some(at));
+        }
+        if let (Verb::PatchStatus(_), Some(status)) = (&verb, status) {
+            self.written_at = Some(now);
+            self.echo.begin(status);
+        }
+        (Some(verb), again_at)
     }
 
     /// Children are made in batches that double, so that a refusal costs one request and not two hundred (kruise R75).
@@ -129,6 +147,18 @@ impl List {
             commands.push(Command::Write(Write { ticket, verb: Verb::Delete }));
         }
     }
+}
+
+/// A job as its list counts it: while it is at work by the counts of this moment, afterwards by its status.
+fn as_child<'a>(job: &'a Job, record: &DemandRecord) -> Child<'a> {
+    let live = job.live_counts(record).map(|counts| Progress {
+        is_active: counts.active > 0,
+        is_completed: counts.succeeded + counts.failed == counts.desired,
+        is_succeeded: counts.succeeded == counts.desired,
+        has_failed: counts.failed > 0,
+    });
+    let child = Child::from(&job.object);
+    Child { progress: live.unwrap_or(child.progress), ..child }
 }
 
 fn child_ticket(list: &Uid, key: ObjectKey, uid: Option<Uid>) -> Ticket {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImageListPullJob};
+use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImageListPullJob, ImageListPullJobStatus};
 use prewarm_api::reference_object::ObjectReference;
 
 use crate::cluster::reference;
 use crate::object::attempts::Attempts;
+use crate::object::echo::Echo;
 use crate::object::store::Entry;
 use crate::object::version::version;
 use crate::object::{ObjectKey, Uid};
@@ -39,6 +40,8 @@ pub struct List {
     pub is_abandoned: bool,
     /// Writes to it.
     pub attempts: Attempts,
+    /// What comes back of its status.
+    pub echo: Echo<ImageListPullJobStatus>,
     /// Writes of its children.
     pub child_attempts: Attempts,
     /// When its status was last written.
@@ -63,13 +66,15 @@ impl List {
             is_complete: false,
             is_abandoned: false,
             attempts: Attempts::default(),
+            echo: Echo::default(),
             child_attempts: Attempts::default(),
             written_at: None,
         }
     }
 
     /// Takes a newer object.
-    pub fn renew(&mut self, object: ImageListPullJob) {
+    pub fn renew(&mut self, mut object: ImageListPullJob) {
+        object.status = self.echo.read(object.status.take());
         if self.object.spec != object.spec {
             // What was refused may be taken now.
             self.refused.clear();

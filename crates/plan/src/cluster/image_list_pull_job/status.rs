@@ -5,22 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::{
-    CompletionType, FailedImageStatus, ImageListPullJob, ImageListPullJobStatus, ImagePullJob,
-    ImagePullJobStatus,
-};
+use prewarm_api::kruise::{CompletionType, FailedImageStatus, ImageListPullJob, ImageListPullJobStatus};
 use prewarm_api::names::condition::{CHILDREN_CREATED, COMPLETE, FAILED, PROGRESSING};
 
-use super::Kept;
+use super::{Child, Kept, Progress};
 use crate::condition::{ConditionStatus, Finding, Reason, set_condition};
 use crate::demand::selection::parallelism;
 use crate::time::stamp;
 
-/// So many failed images are listed.
+/// At most this many failed images are listed.
 const MOST_FAILED_IMAGES: usize = 512;
-/// So many refused images are named.
+/// At most this many refused images are named.
 const MOST_REFUSED_IMAGES: usize = 5;
-/// So much of a refusal is repeated for each of them.
+/// How many characters of a refusal are repeated for each of them.
 const LONGEST_REFUSAL: usize = 500;
 
 /// The status at this time.
@@ -39,8 +36,7 @@ pub(super) fn status(
     for finding in findings(list, &tally) {
         set_condition(&mut conditions, finding, list.metadata.generation, now);
     }
-    let failed: Vec<FailedImageStatus> =
-        kept.values().filter_map(|child| failure(child)).take(MOST_FAILED_IMAGES).collect();
+    let failed: Vec<FailedImageStatus> = kept.values().filter_map(failure).take(MOST_FAILED_IMAGES).collect();
     ImageListPullJobStatus {
         start_time: old.start_time.or_else(|| Some(Time(stamp(now)))),
         completion_time: tally.is_finished.then(|| Time(stamp(now))),
@@ -67,18 +63,17 @@ struct Tally<'a> {
 
 impl<'a> Tally<'a> {
     fn new(list: &'a ImageListPullJob, kept: &Kept<'_>, refused: &'a BTreeMap<String, String>) -> Self {
-        let count = |question: fn(&ImagePullJobStatus) -> bool| {
-            kept.values().filter(|child| child.status.as_ref().is_some_and(question)).count()
-        };
+        let count =
+            |question: fn(&Progress) -> bool| kept.values().filter(|child| question(&child.progress)).count();
         let images: BTreeSet<&str> = list.spec.images.iter().map(String::as_str).collect();
-        let (desired, completed) = (images.len(), count(is_completed));
+        let (desired, completed) = (images.len(), count(|progress| progress.is_completed));
         let missing = images.iter().filter(|image| !kept.contains_key(*image));
         let refused = missing.clone().filter_map(|image| Some((*image, refused.get(*image)?.as_str())));
         Self {
             desired,
-            active: count(|status| status.active > 0),
+            active: count(|progress| progress.is_active),
             completed,
-            succeeded: count(is_succeeded),
+            succeeded: count(|progress| progress.is_succeeded),
             missing: missing.count(),
             refused: refused.collect(),
             is_finished: list.spec.completion_policy.type_ == CompletionType::Always && completed == desired,
@@ -86,27 +81,16 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Every node has ended. A finished child never changes, so it counts even if its numbers do not add up.
-fn is_completed(status: &ImagePullJobStatus) -> bool {
-    status.start_time.is_some()
-        && (status.completion_time.is_some()
-            || status.failed.saturating_add(status.succeeded) == status.desired)
-}
-
-fn is_succeeded(status: &ImagePullJobStatus) -> bool {
-    is_completed(status) && status.succeeded == status.desired
-}
-
 /// Where to look for more about an image that failed. Without numbers, so that a further failed node is no further write.
-fn failure(child: &ImagePullJob) -> Option<FailedImageStatus> {
-    child.status.as_ref().filter(|status| status.failed > 0)?;
-    let name = child.metadata.name.clone().unwrap_or_default();
-    let namespace = child.metadata.namespace.as_deref().unwrap_or_default();
+fn failure(child: &Child<'_>) -> Option<FailedImageStatus> {
+    let job = Some(child.job).filter(|_| child.progress.has_failed)?;
+    let name = job.metadata.name.clone().unwrap_or_default();
+    let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
     let message =
         format!("the image failed on some nodes; see: kubectl describe imagepulljob {name} -n {namespace}");
     Some(FailedImageStatus {
         image_pull_job: Some(name),
-        name: Some(child.spec.image.clone()),
+        name: Some(job.spec.image.clone()),
         message: Some(message),
     })
 }

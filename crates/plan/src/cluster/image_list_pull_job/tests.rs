@@ -80,7 +80,15 @@ fn decided_when_refused(
     refused: &BTreeMap<String, String>,
 ) -> Decision {
     let is_taken = |name: &str| children.iter().any(|child| child.metadata.name.as_deref() == Some(name));
-    decide(&Observed { list, children: children.to_vec(), refused, is_taken: &is_taken }, at(10))
+    decide(
+        &Observed {
+            list,
+            children: children.iter().copied().map(Child::from).collect(),
+            refused,
+            is_taken: &is_taken,
+        },
+        at(10),
+    )
 }
 
 fn created(decision: &Decision) -> Vec<&str> {
@@ -546,7 +554,7 @@ mod rollup {
         let mut list = list(&["a:1"]);
         list.status = decided(&list, &[]).status;
         let child = child(&list, "a:1");
-        let (children, is_taken) = (vec![&child], |_: &str| true);
+        let (children, is_taken) = (vec![Child::from(&child)], |_: &str| true);
         let observed = Observed { list: &list, children, refused: &BTreeMap::new(), is_taken: &is_taken };
         let decision = decide(&observed, at(20));
         let since = |type_| condition(&decision, type_).unwrap().last_transition_time.0;

@@ -7,8 +7,9 @@ use prewarm_api::kruise::ImagePullJob;
 use prewarm_api::names::condition::PROGRESSING;
 
 use super::Hold;
-use super::roll::Roll;
-use super::standing::{Need, Stage, Standing};
+use crate::cluster::demands::roll::Roll;
+use crate::cluster::demands::standing::{Need, Stage, Standing};
+use crate::cluster::node_image::room::Crowd;
 use crate::condition::Reason;
 use crate::demand::Demand;
 use crate::object::NodeName;
@@ -53,6 +54,8 @@ pub enum Wait {
         /// How many nodes are asked before this one.
         ahead: usize,
     },
+    /// The node's NodeImage has no room for the job.
+    Room(Crowd),
     /// There is a place for it; the controller has to look.
     Turn,
 }
@@ -84,6 +87,7 @@ fn why(standing: &Standing, wait: impl FnOnce() -> Wait) -> Why {
         (Stage::Failed, _) => Why::Failed,
         _ if !standing.is_member => Why::Leaving,
         (Stage::Waiting, _) => Why::Waiting(wait()),
+        (Stage::Crowded(crowd), _) => Why::Waiting(Wait::Room(crowd)),
         (Stage::Telling, _) => Why::Telling,
         (Stage::Granted(since), _) => Why::Unanswered(since),
         (Stage::Acknowledged { has_started }, _) => Why::Reported { has_started },

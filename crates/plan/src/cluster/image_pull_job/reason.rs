@@ -1,7 +1,8 @@
 //! Why a job is where it is: one type for each of its conditions, with the word and the sentence for people.
 
+use super::Hold;
 use super::status::{MOST_FAILED_NODES, MOST_UNKNOWN_NAMES};
-use super::{Hold, UnknownNodes};
+use crate::cluster::demands::UnknownNodes;
 use crate::condition::{ConditionStatus, Finding, Reason};
 use prewarm_api::names::condition::{COMPLETE, FAILED, NODES_FOUND, PROGRESSING, SECRETS_READY};
 
@@ -22,6 +23,15 @@ pub enum Progress<'a> {
     Watching,
     /// Nodes are pulling.
     Pulling,
+    /// Some nodes have no room for it.
+    Crowded {
+        /// On so many, the job's namespace has its share.
+        by_own: usize,
+        /// On so many, everything is taken.
+        by_all: usize,
+        /// Whether others are pulling.
+        is_pulling: bool,
+    },
 }
 
 impl Progress<'_> {
@@ -35,6 +45,7 @@ impl Progress<'_> {
             Self::NoNodes => Reason::NoNodes,
             Self::Watching => Reason::Watching,
             Self::Pulling => Reason::Pulling,
+            Self::Crowded { .. } => Reason::WaitingForRoom,
         }
     }
 
@@ -48,16 +59,29 @@ impl Progress<'_> {
             Self::NoNodes => "no node matches the selector yet",
             Self::Watching => "every node has ended; nodes that join are warmed too",
             Self::Pulling => "nodes are pulling",
+            Self::Crowded { by_own, by_all, .. } => return no_room(*by_own, *by_all),
         };
         words.to_owned()
     }
 
     /// As a condition.
     pub fn finding(&self) -> Finding {
-        let holds =
-            matches!(self, Self::Held(Hold::Siblings, _) | Self::NoNodes | Self::Watching | Self::Pulling);
+        let holds = match self {
+            Self::Crowded { is_pulling, .. } => *is_pulling,
+            Self::Held(Hold::Siblings, _) | Self::NoNodes | Self::Watching | Self::Pulling => true,
+            Self::Finished | Self::Late | Self::Held(..) | Self::Paused => false,
+        };
         Finding { type_: PROGRESSING, status: holds.into(), reason: self.reason(), message: self.message() }
     }
+}
+
+fn no_room(by_own: usize, by_all: usize) -> String {
+    let on = |count: usize| format!("on {count} node{}", if count == 1 { "" } else { "s" });
+    let own = (by_own > 0)
+        .then(|| format!("{} the jobs of this namespace have their share of the NodeImage", on(by_own)));
+    let all = (by_all > 0).then(|| format!("{} the NodeImage is full", on(by_all)));
+    let where_: Vec<String> = own.into_iter().chain(all).collect();
+    format!("{}; the job goes on there when entries leave", where_.join(", "))
 }
 
 impl Hold {
@@ -151,6 +175,8 @@ pub enum SecretsReady<'a> {
     Waiting(&'a str),
     /// These do not exist.
     Missing(&'a [String]),
+    /// These hold no registry credentials, each with the reason; and these do not exist.
+    Unusable(&'a [String], &'a [String]),
     /// All of them are.
     Copied,
 }
@@ -163,15 +189,25 @@ impl SecretsReady<'_> {
             Self::Copied => {
                 (ConditionStatus::True, Reason::Copied, "the agents can read every named Secret".to_owned())
             }
-            Self::Missing(names) => {
-                let message = format!(
-                    "these Secrets do not exist in the job's namespace: {}; the pull goes on without them, and failed \
-                     nodes are tried again when they appear",
-                    names.join(", ")
+            Self::Missing(names) => (ConditionStatus::False, Reason::SecretMissing, missing(names)),
+            Self::Unusable(reasons, names) => {
+                let unusable = format!(
+                    "these Secrets hold no registry credentials and are not copied: {}; the pull goes on without them",
+                    reasons.join("; ")
                 );
-                (ConditionStatus::False, Reason::SecretMissing, message)
+                let missing = (!names.is_empty()).then(|| missing(names));
+                let message = [Some(unusable), missing].into_iter().flatten().collect::<Vec<_>>().join("; ");
+                (ConditionStatus::False, Reason::SecretUnusable, message)
             }
         };
         Finding { type_: SECRETS_READY, status, reason, message }
     }
+}
+
+fn missing(names: &[String]) -> String {
+    format!(
+        "these Secrets do not exist in the job's namespace: {}; the pull goes on without them, and failed nodes are tried \
+         again when they appear",
+        names.join(", ")
+    )
 }

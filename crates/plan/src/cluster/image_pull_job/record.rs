@@ -1,25 +1,19 @@
-//! One ImagePullJob, and what is derived from it once instead of at every pass.
-
-use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+//! One ImagePullJob, as far as its demand is not concerned.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImagePullJob, SecretReference};
-use prewarm_api::reference_object::ObjectReference;
+use prewarm_api::kruise::{IMAGE_LIST_PULL_JOB, ImagePullJob, ImagePullJobStatus};
 
 use super::demand::demand;
-use super::roll::{Counts, Roll};
-use super::standing::Claim;
-use super::status::number;
-use super::{UnknownNodes, is_finished};
+use super::is_finished;
+use crate::cluster::demands::roll::{Counts, Roll};
+use crate::cluster::demands::{DemandRecord, State, Statement};
 use crate::cluster::{Kind, Target, Ticket};
-use crate::demand::Demand;
 use crate::object::attempts::Attempts;
+use crate::object::echo::Echo;
 use crate::object::store::Entry;
 use crate::object::version::version;
-use crate::object::{NodeName, ObjectKey, SourceKey, Uid};
-use crate::time::stamp;
+use crate::object::{ObjectKey, OwnerKey, Uid};
 
 /// One job.
 #[derive(Clone, Debug)]
@@ -28,22 +22,10 @@ pub struct Job {
     pub object: ImagePullJob,
     /// Where it is.
     pub key: ObjectKey,
-    /// What it wants of nodes.
-    pub demand: Demand,
-    /// Its nodes, while it is not over.
-    pub roll: Option<Roll>,
-    /// How many matching pods there are on each node, for a job that selects by pods.
-    pub pods: HashMap<NodeName, usize>,
-    /// The Secrets that its pulls use.
-    pub secrets: Vec<SecretReference>,
-    /// Secrets that it names and that do not exist.
-    pub missing_secrets: Vec<String>,
-    /// Why its Secrets are not ready.
-    pub secrets_wait: Option<String>,
-    /// Names in its selector that no NodeImage has; `None` if that has to be looked up again.
-    pub unknown_nodes: Option<UnknownNodes>,
     /// Writes to it.
     pub attempts: Attempts,
+    /// What comes back of its status.
+    pub echo: Echo<ImagePullJobStatus>,
     /// When its status was last written.
     pub written_at: Option<Timestamp>,
     /// The counts that its list has seen.
@@ -57,19 +39,11 @@ pub struct Job {
 impl Job {
     /// Reads a job.
     pub fn new(object: ImagePullJob) -> Self {
-        let metadata = &object.metadata;
-        let key = ObjectKey::of(metadata);
         Self {
-            key,
-            demand: demand(&object),
+            key: ObjectKey::of(&object.metadata),
             object,
-            roll: None,
-            pods: HashMap::new(),
-            secrets: Vec::new(),
-            missing_secrets: Vec::new(),
-            secrets_wait: None,
-            unknown_nodes: None,
             attempts: Attempts::default(),
+            echo: Echo::default(),
             written_at: None,
             seen_counts: None,
             begun_at: None,
@@ -78,12 +52,9 @@ impl Job {
     }
 
     /// The job has another form. Returns whether it asks something else than before.
-    pub fn renew(&mut self, object: ImagePullJob) -> bool {
+    pub fn renew(&mut self, mut object: ImagePullJob) -> bool {
+        object.status = self.echo.read(object.status.take());
         let has_changed = self.object.spec != object.spec;
-        if has_changed {
-            self.demand = demand(&object);
-            self.unknown_nodes = None;
-        }
         // Whoever took the owner off wants the job to live on.
         self.is_abandoned &= owner_list(&object).is_some();
         self.object = object;
@@ -100,34 +71,28 @@ impl Job {
         !self.is_terminating() && !self.is_abandoned && !is_finished(&self.object)
     }
 
-    /// The Secrets of its namespace that it names, each once.
-    pub fn sources(&self) -> BTreeSet<SourceKey> {
-        self.demand
-            .secrets
-            .iter()
-            .map(|name| SourceKey { namespace: self.key.namespace.clone(), name: name.clone() })
-            .collect()
-    }
-
-    /// Whether there are any.
-    pub fn names_secrets(&self) -> bool {
-        !self.demand.secrets.is_empty()
-    }
-
-    /// The object with the counts of this moment: a child's status is written less often than its list looks at it.
-    pub fn live_object(&self) -> Cow<'_, ImagePullJob> {
-        let (Some(roll), Some(begun_at)) = (&self.roll, self.begun_at.filter(|_| self.is_active())) else {
-            return Cow::Borrowed(&self.object);
+    /// What it says of its demand; what it wants only if it asks something else than before.
+    pub fn statement(&self, uid: &Uid, is_new_spec: bool) -> Statement {
+        let metadata = &self.object.metadata;
+        let state = match () {
+            () if self.is_abandoned => State::Abandoned,
+            () if self.is_active() => State::Active,
+            () => State::Over,
         };
-        let mut object = self.object.clone();
-        let counts = roll.counts();
-        let status = object.status.get_or_insert_default();
-        status.start_time.get_or_insert(Time(stamp(begun_at)));
-        status.desired = number(counts.desired);
-        status.active = number(counts.active);
-        status.succeeded = number(counts.succeeded);
-        status.failed = number(counts.failed);
-        Cow::Owned(object)
+        Statement {
+            target: Target::Job(uid.clone()),
+            key: self.key.clone(),
+            made_at: metadata.creation_timestamp.as_ref().map(|Time(made)| *made),
+            demand: is_new_spec.then(|| demand(&self.object)),
+            state,
+            is_edited: metadata.generation != Some(1),
+        }
+    }
+
+    /// The counts of this moment, while it is at work.
+    pub fn live_counts(&self, record: &DemandRecord) -> Option<Counts> {
+        let is_begun = self.begun_at.is_some() && self.is_active();
+        record.roll.as_ref().filter(|_| is_begun).map(Roll::counts)
     }
 
     /// For a write to the job itself.
@@ -140,31 +105,9 @@ impl Job {
         }
     }
 
-    /// How entries name it.
-    pub fn reference(&self) -> ObjectReference {
-        self.demand.owner.clone()
-    }
-
-    /// The UID of the ImageListPullJob that made it.
-    pub fn list_uid(&self) -> Option<&str> {
-        owner_list(&self.object)
-    }
-
-    /// Whether it names a Secret that its pulls cannot use, be it that nobody has looked yet.
-    pub fn lacks_secret(&self) -> bool {
-        self.names_secrets() && self.secrets.len() < self.sources().len()
-    }
-
-    /// What settles where a node is for it.
-    pub fn claim(&self, is_member: bool) -> Option<Claim<'_>> {
-        Some(Claim {
-            uid: self.object.metadata.uid.as_deref()?,
-            key: self.demand.image.as_ref()?,
-            is_lasting: self.demand.is_lasting(),
-            secrets: &self.secrets,
-            lacks_secret: self.lacks_secret(),
-            is_member,
-        })
+    /// The ImageListPullJob that made it, by what it says itself.
+    pub fn list(&self) -> Option<OwnerKey> {
+        owner_list(&self.object).map(|uid| OwnerKey::new(&self.key.namespace, uid))
     }
 }
 

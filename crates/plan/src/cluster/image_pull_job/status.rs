@@ -9,8 +9,9 @@ use prewarm_api::names::condition::{NODES_FOUND, SECRETS_READY};
 use prewarm_api::names::message::{JOB_COMPLETED, JOB_DEADLINE, JOB_NO_PROGRESS};
 
 use super::reason::{End, Progress, SecretsReady};
-use super::roll::{Counts, Roll};
 use super::{Hold, Observed};
+use crate::cluster::demands::roll::{Counts, Roll};
+use crate::cluster::node_image::room::Crowd;
 use crate::condition::{Finding, set_condition};
 use crate::demand::selection::Selection;
 use crate::object::NodeName;
@@ -113,13 +114,19 @@ fn progress<'a>(observed: &'a Observed, roll: &Roll, counts: &Counts, outcome: O
         (Outcome::Running, None) if is_paused && !roll.waiting().is_empty() => Progress::Paused,
         (Outcome::Running, None) if counts.desired == 0 => Progress::NoNodes,
         (Outcome::Running, None) if counts.succeeded + counts.failed == counts.desired => Progress::Watching,
-        (Outcome::Running, None) => Progress::Pulling,
+        (Outcome::Running, None) => match (roll.crowded(Crowd::Share), roll.crowded(Crowd::Full)) {
+            (0, 0) => Progress::Pulling,
+            (by_own, by_all) => Progress::Crowded { by_own, by_all, is_pulling: counts.active > 0 },
+        },
     }
 }
 
 fn secrets_ready<'a>(observed: &'a Observed) -> SecretsReady<'a> {
     match &observed.hold {
         Some(Hold::Secrets(why)) => SecretsReady::Waiting(why),
+        _ if !observed.unusable_secrets.is_empty() => {
+            SecretsReady::Unusable(&observed.unusable_secrets, &observed.missing_secrets)
+        }
         _ if observed.missing_secrets.is_empty() => SecretsReady::Copied,
         _ => SecretsReady::Missing(&observed.missing_secrets),
     }
@@ -136,6 +143,6 @@ fn forget_what_no_longer_applies(conditions: &mut Vec<Condition>, observed: &Obs
     });
 }
 
-pub(super) fn number(count: usize) -> i32 {
+fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -5,9 +5,8 @@ use prewarm_api::kruise::{CompletionType, ImagePullJob, SecretReference};
 use serde_json::{Value, json};
 
 use super::demand::demand;
-use super::roll::Roll;
-use super::standing::{Claim, Need, Stage, Standing};
 use super::*;
+use crate::cluster::demands::standing::{Claim, Need, Stage, Standing};
 use crate::cluster::node_image::node::{Facts, Node};
 use crate::cluster::node_image::record::Shared;
 use crate::support::build::{self, Entry, at, entry, key, node_image};
@@ -46,6 +45,7 @@ fn observed(job: &ImagePullJob, now: i64) -> Observed<'_> {
         hold: None,
         unknown_nodes: UnknownNodes::default(),
         missing_secrets: Vec::new(),
+        unusable_secrets: Vec::new(),
         written_at: None,
         begun_at: at(now),
         is_child: false,

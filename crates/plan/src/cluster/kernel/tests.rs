@@ -18,14 +18,18 @@ mod cost;
 mod credentials;
 mod fan_out;
 mod hand;
+mod holding;
 mod lists;
 mod losses;
 mod measuring;
 mod rolling;
+mod room;
 mod selecting;
 mod sharing;
 mod silent;
 mod trouble;
+mod unkept;
+mod unreadable;
 
 const SECOND: Duration = Duration::from_secs(1);
 

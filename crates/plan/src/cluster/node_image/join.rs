@@ -8,9 +8,10 @@ use std::sync::Arc;
 use prewarm_api::kruise::{ImagePullPolicy, PullPhase, SecretReference};
 use prewarm_api::reference_object::ObjectReference;
 
+use super::tidy::forget_copies;
 use super::{Observed, Wanted};
 use crate::cluster::node_image::node::{Intent, Want};
-use crate::cluster::node_image::record::{ImageRecord, TagRecord};
+use crate::cluster::node_image::record::{ImageRecord, Share, TagRecord, TagStatus};
 use crate::demand::pull_policy::{longest, tag_policy};
 use crate::object::{ImageKey, Uid};
 use crate::time::stamp;
@@ -45,6 +46,7 @@ pub fn image(
         }
     }
     image.tags.sort_by(|one, other| one.tag.cmp(&other.tag));
+    forget_copies(observed.demands, &mut image);
     (!image.tags.is_empty()).then_some(image)
 }
 
@@ -69,10 +71,21 @@ fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &ImageKey, wante
 /// The job has the tag and wants it pulled once more. Whoever has done that already is not outdone.
 fn again(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted, intent: &Intent) {
     let want = intent.want;
+    if want == Want::Grant && is_of_others(tag, wanted) {
+        return bump(observed, tag, wanted);
+    }
     if want.is_pull() && want != Want::Grant && Some(tag.version) == intent.version {
         bump(observed, tag, wanted);
         tag.renewed_at = (want == Want::Renew).then(|| stamp(observed.now)).or(tag.renewed_at);
     }
+}
+
+/// Whether the tag was pulled with credentials of others before the job came, which is not enough for it.
+fn is_of_others(tag: &TagRecord, wanted: &Wanted) -> bool {
+    let uid = wanted.demand.owner.uid.as_deref().unwrap_or_default();
+    let is_late =
+        |status: &TagStatus| status.phase == PullPhase::Succeeded && status.share(uid) == Share::None;
+    wanted.demand.pull_policy == ImagePullPolicy::Always && tag.current().is_some_and(is_late)
 }
 
 /// Another job has the tag, or a person: it is joined, and pulled again only if what is there does not satisfy.

@@ -8,8 +8,9 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use prewarm_api::kruise::NodeImage;
 use prewarm_api::names::{LINUX, NODE_TYPE_LABEL, OS_LABEL, VIRTUAL_KUBELET};
 
+use super::crowded::Crowded;
 use super::record::{NodeImageRecord, Shared, TagRecord};
-use super::silence::Verdict;
+use super::silence::{Begun, Verdict};
 
 use crate::demand::selection::Requirements;
 use crate::object::attempts::Attempts;
@@ -30,12 +31,16 @@ pub struct Node {
     pub image: Option<NodeImageRecord>,
     /// When this process last saw its agent report.
     pub reported_at: Option<Timestamp>,
+    /// Pulls that have begun and not ended.
+    pub begun: Begun,
     /// Writes to its NodeImage.
     pub attempts: Attempts,
     /// The UID of the NodeImage that is being written, if there was one.
     pub addressed: Option<Uid>,
     /// The verdicts that are being written.
     pub judging: Vec<Verdict>,
+    /// Jobs that wait for room.
+    pub crowded: Crowded,
     intents: Intents,
     refusals: BTreeMap<ImageKey, String>,
     /// How many entries the next patch may change: fewer after one was refused, to find the entry that is not taken.
@@ -71,10 +76,12 @@ pub struct Intent {
     pub want: Want,
     /// When it was decided.
     pub since: Timestamp,
-    /// The version that the entry had then.
+    /// The version that the entry had then; of a grant, if the job had the entry already.
     pub version: Option<i64>,
     /// Whether it is being written, so that it may arrive at any time.
     pub is_under_way: bool,
+    /// How many bytes it adds to the NodeImage at most.
+    pub weight: usize,
 }
 
 /// What a job can want of a node.
@@ -159,7 +166,7 @@ impl Node {
         let tag = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag);
         let is_owned = tag.is_some_and(|tag| tag.is_owned_by(uid));
         match intent.want {
-            Want::Grant => is_owned,
+            Want::Grant => is_owned && tag.map(|tag| tag.version) > intent.version,
             Want::Withdraw | Want::Attach => !is_owned,
             Want::Retry | Want::Renew => !is_owned || tag.map(|tag| tag.version) > intent.version,
         }
@@ -170,16 +177,22 @@ impl Node {
         self.refusals.get(key).map(String::as_str)
     }
 
-    /// A job wants something of it.
-    pub fn intend(&mut self, key: &ImageKey, uid: Uid, want: Want, since: Timestamp) {
-        let version = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag.version);
-        let intent = Intent { want, since, version, is_under_way: false };
+    /// A job wants something of it, for which there is room.
+    pub fn intend(&mut self, key: &ImageKey, uid: Uid, want: Want, since: Timestamp, weight: usize) {
+        let tag = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag);
+        let version = tag.filter(|tag| want != Want::Grant || tag.is_owned_by(&uid)).map(|tag| tag.version);
+        let intent = Intent { want, since, version, is_under_way: false, weight };
         self.intents.entry(key.clone()).or_default().insert(uid, intent);
     }
 
     /// What the next patch carries, by entry.
     pub fn pending(&self) -> impl Iterator<Item = (&ImageKey, &BTreeMap<Uid, Intent>)> {
         self.intents.iter().take(self.most_entries.unwrap_or(usize::MAX))
+    }
+
+    /// What jobs want of it, by entry.
+    pub fn intents(&self) -> impl Iterator<Item = (&ImageKey, &BTreeMap<Uid, Intent>)> {
+        self.intents.iter()
     }
 
     /// Whether jobs want anything of it.
@@ -201,6 +214,20 @@ impl Node {
         self.retain_intents(|node, key, uid, intent| {
             !node.is_done(key, uid, intent) && (intent.is_under_way || is_wanted(node, key, uid, intent))
         })
+    }
+
+    /// Drops a pull that was never written. Says whether there was one.
+    pub fn drop_unwritten(&mut self, key: &ImageKey, uid: &str) -> bool {
+        let Some(by_job) = self.intents.get_mut(key) else { return false };
+        let is_unwritten =
+            by_job.get(uid).is_some_and(|intent| intent.want.is_pull() && !intent.is_under_way);
+        if is_unwritten {
+            by_job.remove(uid);
+        }
+        if by_job.is_empty() {
+            self.intents.remove(key);
+        }
+        is_unwritten
     }
 
     /// Drops the pulls that were decided earlier and could not be written then, and says whose they were. Their jobs

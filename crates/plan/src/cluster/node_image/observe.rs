@@ -57,7 +57,12 @@ impl Kernel {
             return;
         }
         let Some(old) = node.image.as_ref().filter(|old| old.uid == new.uid).cloned() else {
+            if let Some(other) = &node.image {
+                self.nodes.holders.end(&name, other);
+            }
+            self.nodes.holders.begin(&name, &new);
             node.forget_image();
+            node.begun.observe(&new, new.keys(), now);
             (node.image, node.reported_at) = (Some(new), Some(now));
             return self.node_changed(&name);
         };
@@ -68,8 +73,13 @@ impl Kernel {
         if has_more_room(&old, &new) {
             changed.extend(node.forget_refusals());
         }
+        node.begun.observe(&new, changed.iter().cloned(), now);
+        if old.generation != new.generation {
+            node.crowded.room_changed();
+        }
         let moves = old.labels != new.labels || old.is_terminating != new.is_terminating;
-        let measured = measure::measure(&old, &new, &changed, &self.jobs.all, now);
+        self.nodes.holders.change(&name, &old, &new, &changed);
+        let measured = measure::measure(&old, &new, &changed, &self.demands, now);
         node.image = Some(new);
         self.keep_measured(measured);
         if moves {
@@ -86,7 +96,8 @@ impl Kernel {
         let name: NodeName = self.shared.text(name);
         let Some(node) = self.nodes.all.get_mut(&name) else { return };
         let is_that = |held: &str| uid.is_none_or(|uid| uid == held);
-        if node.image.as_ref().is_some_and(|image| is_that(&image.uid)) {
+        if let Some(image) = node.image.as_ref().filter(|image| is_that(&image.uid)) {
+            self.nodes.holders.end(&name, image);
             node.forget_image();
             self.node_changed(&name);
         }

@@ -4,15 +4,15 @@ use jiff::Timestamp;
 use prewarm_api::kruise::SecretReference;
 
 use super::node::Want;
+use super::room::{self, Crowd, Room};
 use super::{Action, Demands, Observed, Wanted, decide};
-use crate::cluster::Kernel;
 use crate::cluster::command::{Command, Target};
-use crate::cluster::image_pull_job::member::is_member;
-use crate::cluster::image_pull_job::record;
-use crate::cluster::image_pull_job::standing::{Need, needed};
+use crate::cluster::demands::standing::{Need, may_be_granted, needed};
+use crate::cluster::demands::{self, State, is_member};
+use crate::cluster::quarantine::Quarantine;
 use crate::cluster::secret::Secrets;
-use crate::object::NodeName;
-use crate::object::store::Store;
+use crate::cluster::{Kernel, Settings};
+use crate::object::{NodeName, Uid};
 use crate::time::earliest;
 
 impl Kernel {
@@ -24,15 +24,12 @@ impl Kernel {
     ) {
         self.passes.nodes += 1;
         self.settle_intents(name);
+        self.let_in(name);
         if self.drop_stale_pulls(name, now) {
             // The jobs come first; they come back to this node, or not.
             return self.agenda.mark(Target::Node(name.clone()));
         }
-        let world = World {
-            jobs: &self.jobs.all,
-            secrets: &self.secrets,
-            config_namespace: &self.settings.config_namespace,
-        };
+        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.settings);
         let Some(node) = self.nodes.all.get_mut(name) else { return };
         let mut wake_at = None;
         let mut sent = Vec::new();
@@ -44,14 +41,21 @@ impl Kernel {
             let decision = decide(&observed);
             wake_at = earliest(wake_at, decision.wake_at);
             if let Some(action) = decision.action {
-                node.attempts.begin();
-                node.addressed = node.image.as_ref().map(|image| image.uid.clone());
-                match &action {
-                    Action::Judge { verdicts, .. } => node.judging.clone_from(verdicts),
-                    Action::Patch { .. } => sent = node.send(),
-                    Action::Create { .. } | Action::Delete { .. } => {}
+                let write = action.write(name);
+                let uid = node.image.as_ref().map(|image| image.uid.clone());
+                let fingerprint = write.verb.fingerprint_for(uid.as_ref());
+                if let Some(at) = node.attempts.repeats_at(fingerprint, now) {
+                    wake_at = earliest(wake_at, Some(at));
+                } else {
+                    node.attempts.begin(fingerprint);
+                    node.addressed = uid;
+                    match &action {
+                        Action::Judge { verdicts, .. } => node.judging.clone_from(verdicts),
+                        Action::Patch { .. } => sent = node.send(),
+                        Action::Create { .. } | Action::Delete { .. } => {}
+                    }
+                    commands.push(Command::Write(write));
                 }
-                commands.push(Command::Write(action.write(name)));
             }
         }
         if node.is_empty() {
@@ -59,27 +63,65 @@ impl Kernel {
         }
         self.agenda.wake(Target::Node(name.clone()), wake_at);
         for uid in sent {
-            // It is as active as before and holds the same place, so the job need not look.
-            let is_dirty = self.agenda.is_marked(&Target::Job(uid.clone()));
+            // It is as active as before and holds the same place, so whoever makes the demand need not look.
+            let Some(target) = self.demands.get(&uid).map(|record| record.target.clone()) else { continue };
+            let is_dirty = self.agenda.is_marked(&target);
             self.update_standing(&uid, name);
             if !is_dirty {
-                self.agenda.unmark(&Target::Job(uid));
+                self.agenda.unmark(&target);
             }
         }
+    }
+
+    /// Whoever was turned away is let in as far as there is room by now.
+    fn let_in(&mut self, name: &NodeName) {
+        let Some(node) = self.nodes.all.get_mut(name) else { return };
+        if !node.crowded.take_change() {
+            return;
+        }
+        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.settings);
+        let mut room = Room::of(node, &world);
+        let mut fitting: Vec<Uid> = Vec::new();
+        for (key, uid) in node.crowded.all() {
+            let wanted = world.demand(uid).filter(|wanted| wanted.demand.image.as_ref() == Some(key));
+            // Who wants something else by now does not wait here.
+            if wanted.is_none_or(|wanted| room.admit(key, Want::Grant, &wanted).is_ok()) {
+                fitting.push(uid.clone());
+            }
+        }
+        for uid in fitting {
+            if let Some(node) = self.nodes.all.get_mut(name) {
+                node.crowded.remove(&uid);
+            }
+            self.update_standing(&uid, name);
+        }
+    }
+
+    /// Whether there is room on a node for what a job wants, and how much it takes at most.
+    pub(in crate::cluster) fn admit(&self, uid: &Uid, name: &NodeName, want: Want) -> Result<usize, Crowd> {
+        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.settings);
+        let Some((node, wanted)) = self.nodes.all.get(name).zip(world.demand(uid)) else { return Ok(0) };
+        let Some(key) = &wanted.demand.image else { return Ok(0) };
+        room::admit(node, key, want, &wanted, &world)
     }
 
     /// Drops what is no longer wanted of a node: what was taken back while it waited to be written is not written.
     fn settle_intents(&mut self, name: &NodeName) {
         let Some(node) = self.nodes.all.get_mut(name).filter(|node| node.has_intents()) else { return };
-        let jobs = &self.jobs.all;
+        let demands = &self.demands;
         let dropped = node.settle_intents(|node, key, uid, intent| {
-            let job = jobs.get(uid).filter(|job| job.is_active() && job.demand.image.as_ref() == Some(key));
-            let claim = job.and_then(|job| job.claim(is_member(job, name, node)));
+            let record = demands.get(uid);
+            let record =
+                record.filter(|record| record.is_active() && record.demand.image.as_ref() == Some(key));
+            let claim = record.and_then(|record| record.claim(is_member(record, name, node)));
             claim.is_some_and(|claim| match intent.want {
-                Want::Grant => claim.is_member,
+                Want::Grant => claim.is_member && may_be_granted(&claim, node),
                 want => needed(&claim, node).map(Need::want) == Some(want),
             })
         });
+        if !dropped.is_empty() {
+            node.crowded.room_changed();
+        }
         for uid in dropped {
             self.update_standing(&uid, name);
         }
@@ -97,22 +139,38 @@ impl Kernel {
     }
 }
 
-/// Jobs and Secrets, as entries of NodeImages know them.
+/// Demands and Secrets, as entries of NodeImages know them.
 struct World<'a> {
-    jobs: &'a Store<record::Job>,
+    demands: &'a demands::Demands,
     secrets: &'a Secrets,
+    quarantine: &'a Quarantine,
     config_namespace: &'a str,
+}
+
+impl<'a> World<'a> {
+    fn new(
+        demands: &'a demands::Demands,
+        secrets: &'a Secrets,
+        quarantine: &'a Quarantine,
+        settings: &'a Settings,
+    ) -> Self {
+        Self { demands, secrets, quarantine, config_namespace: &settings.config_namespace }
+    }
 }
 
 impl Demands for World<'_> {
     fn demand(&self, uid: &str) -> Option<Wanted<'_>> {
-        let job = self.jobs.get(uid).filter(|job| !job.is_abandoned)?;
+        let record = self.demands.get(uid).filter(|record| record.state != State::Abandoned)?;
         Some(Wanted {
-            demand: &job.demand,
-            is_unfinished: job.is_active(),
-            secrets: &job.secrets,
-            lacks_secret: job.lacks_secret(),
+            demand: &record.demand,
+            is_unfinished: record.is_active(),
+            secrets: &record.secrets,
+            lacks_secret: record.lacks_secret(),
         })
+    }
+
+    fn is_unreadable(&self, uid: &str) -> bool {
+        self.quarantine.has_uid(uid)
     }
 
     fn has_secret(&self, reference: &SecretReference) -> Option<bool> {

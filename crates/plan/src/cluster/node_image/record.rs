@@ -7,13 +7,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use prewarm_api::kruise::{
-    FailureClass, ImagePullPolicy, ImageSpec, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus, NodeImage,
-    NodeImageStatus, PullPhase, SandboxConfig, SecretReference,
+    self, FailureClass, ImagePullPolicy, ImageSpec, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus,
+    NodeImage, NodeImageStatus, PullPhase, SandboxConfig, SecretReference,
 };
 use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
 use prewarm_api::names::message::NODE_SILENT;
 use prewarm_api::reference_object::ObjectReference;
 
+use super::weight;
 use crate::cluster::intern::Interner;
 use crate::object::{ImageKey, Uid};
 
@@ -36,6 +37,8 @@ pub struct NodeImageRecord {
     pub created_at: Option<Timestamp>,
     /// Whether it is being deleted.
     pub is_terminating: bool,
+    /// How many bytes its entries cost.
+    pub weight: usize,
     /// What the node is told to pull.
     pub images: BTreeMap<Arc<str>, ImageRecord>,
     /// The versions of statuses whose tag is not in the spec (any more).
@@ -97,6 +100,17 @@ pub struct TagStatus {
     pub lost_at: Option<Timestamp>,
     /// Whether this is the controller's verdict on a node that did not answer.
     pub is_verdict_on_silence: bool,
+    /// For which owners the result counts; `None` if it counts for every one.
+    pub results: Option<Arc<[OwnerResult]>>,
+}
+
+/// How a round ended for one owner.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnerResult {
+    /// The owner's UID.
+    pub uid: Uid,
+    /// What kind of failure it was, if the result does not count for it.
+    pub class: Option<FailureClass>,
 }
 
 type Statuses = BTreeMap<ImageKey, TagStatus>;
@@ -108,6 +122,7 @@ pub struct Shared {
     owners: Interner<[ObjectReference]>,
     secrets: Interner<[SecretReference]>,
     sandboxes: Interner<SandboxConfig>,
+    results: Interner<[OwnerResult]>,
     labels: Interner<BTreeMap<String, String>>,
     amounts: Interner<BTreeMap<String, i128>>,
 }
@@ -157,6 +172,7 @@ impl Shared {
             has_owners: !owners.is_empty(),
             created_at: moment(creation_timestamp),
             is_terminating: deletion_timestamp.is_some(),
+            weight: weight::of_images(&images),
             images,
             leftovers: statuses.into_iter().map(|(key, status)| (key, status.version)).collect(),
         }
@@ -171,7 +187,10 @@ impl Shared {
 
     fn tag(&mut self, name: &str, spec: ImageTagSpec, statuses: &Statuses) -> TagRecord {
         let key = ImageKey { name: name.to_owned(), tag: spec.tag };
-        let status = statuses.get(&key).cloned();
+        let mut status = statuses.get(&key).cloned();
+        if let Some(results) = status.as_mut().and_then(|status| status.results.as_mut()) {
+            *results = self.results.share(results.to_vec());
+        }
         TagRecord {
             tag: self.text(&key.tag),
             created_at: moment(spec.created_at),
@@ -211,7 +230,14 @@ impl From<ImageTagStatus> for TagStatus {
             lost_at: moment(status.lost_at),
             is_verdict_on_silence: status.phase == PullPhase::Failed
                 && status.message.as_deref() == Some(NODE_SILENT),
+            results: status.owner_results.map(|results| results.into_iter().map(OwnerResult::from).collect()),
         }
+    }
+}
+
+impl From<kruise::OwnerResult> for OwnerResult {
+    fn from(result: kruise::OwnerResult) -> Self {
+        Self { uid: result.uid.as_str().into(), class: result.failure_class }
     }
 }
 
@@ -225,6 +251,15 @@ impl NodeImageRecord {
     pub fn tag(&self, key: &ImageKey) -> Option<(&ImageRecord, &TagRecord)> {
         let image = self.images.get(key.name.as_str())?;
         Some((image, image.tag(&key.tag)?))
+    }
+
+    /// All its tags.
+    pub fn keys(&self) -> Vec<ImageKey> {
+        let key = |name: &str, tag: &TagRecord| ImageKey { name: name.to_owned(), tag: tag.tag.to_string() };
+        self.images
+            .iter()
+            .flat_map(|(name, image)| image.tags.iter().map(move |tag| key(name, tag)))
+            .collect()
     }
 
     /// The version that the node last reported for a tag that is not in the spec.
@@ -270,6 +305,13 @@ impl TagRecord {
         self.status.as_ref().filter(|status| status.version == self.version)
     }
 
+    /// The round whose pull has begun and not ended, if it is the one that is asked for.
+    pub fn begun(&self) -> Option<i64> {
+        let status = self.current()?;
+        let goes_on = status.completed_at.is_none() && !status.is_finished();
+        (goes_on && status.started_at.is_some()).then_some(self.version)
+    }
+
     /// Whether the round that is asked for has ended, well or badly.
     pub fn is_finished(&self) -> bool {
         self.current().is_some_and(TagStatus::is_finished)
@@ -290,7 +332,28 @@ impl TagRecord {
     }
 }
 
+/// What a round that ended well is for one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// It counts for it.
+    Counts,
+    /// It does not, for a reason of this class.
+    Refused(FailureClass),
+    /// It was pulled with credentials of others before this owner came.
+    None,
+}
+
 impl TagStatus {
+    /// What it is for an owner, if it ended well.
+    pub fn share(&self, uid: &str) -> Share {
+        let Some(results) = &self.results else { return Share::Counts };
+        match results.iter().find(|result| *result.uid == *uid) {
+            Some(OwnerResult { class: None, .. }) => Share::Counts,
+            Some(OwnerResult { class: Some(class), .. }) => Share::Refused(*class),
+            None => Share::None,
+        }
+    }
+
     /// Whether it has ended, well or badly.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, PullPhase::Succeeded | PullPhase::Failed)

@@ -26,7 +26,7 @@ impl Kernel {
         let addressed = node.addressed.take();
         match outcome {
             Outcome::Written(object) => {
-                node.attempts.succeed();
+                node.attempts.succeed(now);
                 node.taken();
                 if let Some(image) = held_image(object, node) {
                     self.observe_node_image(image, now);
@@ -34,7 +34,7 @@ impl Kernel {
                 }
             }
             Outcome::Gone => {
-                node.attempts.succeed();
+                node.attempts.succeed(now);
                 if addressed.is_some() {
                     self.forget_node_image(name, addressed.as_deref());
                 }
@@ -47,14 +47,20 @@ impl Kernel {
             }
             Outcome::Refused(reason) => match node.refused(&carried, &reason) {
                 Refused::Whole => node.attempts.fail(now, jitter),
-                Refused::Split => node.attempts.succeed(),
+                Refused::Split => node.attempts.succeed(now),
                 Refused::Entry(key) => {
-                    node.attempts.succeed();
+                    node.attempts.succeed(now);
+                    node.crowded.room_changed();
                     self.entry_changed(&key, name);
                     self.record_refusal(name, &key, &reason);
                 }
             },
-            Outcome::Failed(_) => node.attempts.fail(now, jitter),
+            Outcome::Failed(_) => {
+                outcome.pause(&mut node.attempts, now, jitter);
+                let complaint = outcome.complaint(&mut node.attempts, now);
+                let about = reference::node_image(name, Some(node));
+                self.complain(about, complaint, now);
+            }
         }
         let node = self.nodes.all.get_mut(name);
         let is_failing = node.is_some_and(|node| {

@@ -1,7 +1,7 @@
 //! Verdicts on nodes that do not answer (kruise R16–R19). They never replace a report, and an agent's later result for
 //! the same version replaces them (design 3).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,6 +10,7 @@ use prewarm_api::kruise::{ImageTagStatus, NodeImage, NodeImageStatus, PullPhase}
 use prewarm_api::names::message::{NODE_SILENT, TASK_DEADLINE};
 use prewarm_api::reference_object::ObjectReference;
 
+use crate::cluster::node_image::node::Node;
 use crate::cluster::node_image::record::{NodeImageRecord, TagRecord};
 use crate::object::ImageKey;
 use crate::time::earliest;
@@ -17,6 +18,34 @@ use crate::time::{after, stamp};
 
 /// So long a node may take to answer, and so long beyond a task's deadline (kruise R16, R17).
 pub const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Pulls that have begun and not ended, by when this process first heard of that: a node's own stamps are of a clock that nobody
+/// here knows.
+#[derive(Clone, Debug, Default)]
+pub struct Begun(BTreeMap<ImageKey, (i64, Timestamp)>);
+
+impl Begun {
+    /// These entries are like this.
+    pub fn observe(
+        &mut self,
+        image: &NodeImageRecord,
+        keys: impl IntoIterator<Item = ImageKey>,
+        now: Timestamp,
+    ) {
+        for key in keys {
+            match image.tag(&key).and_then(|(_, tag)| tag.begun()) {
+                Some(version) if self.at(&key, version).is_some() => {}
+                Some(version) => drop(self.0.insert(key, (version, now))),
+                None => drop(self.0.remove(&key)),
+            }
+        }
+    }
+
+    /// Since when the pull of a round is known to have begun.
+    fn at(&self, key: &ImageKey, version: i64) -> Option<Timestamp> {
+        self.0.get(key).filter(|(begun, _)| *begun == version).map(|(_, at)| *at)
+    }
+}
 
 /// A task that is given up for its node.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,25 +61,22 @@ pub struct Verdict {
 }
 
 /// The tasks to be given up at this time, and when to look again.
-pub fn judge(
-    image: &NodeImageRecord,
-    heard_at: Option<Timestamp>,
-    now: Timestamp,
-) -> (Vec<Verdict>, Option<Timestamp>) {
+pub fn judge(node: &Node, image: &NodeImageRecord, now: Timestamp) -> (Vec<Verdict>, Option<Timestamp>) {
     let mut verdicts = Vec::new();
     let mut wake_at = None;
     for (name, record) in &image.images {
         for tag in &record.tags {
-            let Some((at, message)) = limit(tag, heard_at) else { continue };
             // Of two entries of one tag the agent minds the later round.
-            if record.is_outdone(tag) {
+            if tag.is_finished() || record.is_outdone(tag) {
                 continue;
             }
+            let key = ImageKey { name: name.to_string(), tag: tag.tag.to_string() };
+            let begun_at = node.begun.at(&key, tag.version);
+            let Some((at, message)) = limit(tag, begun_at, node.reported_at) else { continue };
             if at > now {
                 wake_at = earliest(wake_at, Some(at));
                 continue;
             }
-            let key = ImageKey { name: name.to_string(), tag: tag.tag.to_string() };
             verdicts.push(Verdict { key, version: tag.version, message, owners: tag.owners.to_vec() });
         }
     }
@@ -59,9 +85,13 @@ pub fn judge(
 
 /// When a task is given up, and why.
 ///
-/// A pull that has begun has its deadline from then on. One that waits has it from the time it was asked for, but a node
-/// that still reports is alive, and waiting is no fault of its (kruise R17 as we have it).
-fn limit(tag: &TagRecord, heard_at: Option<Timestamp>) -> Option<(Timestamp, &'static str)> {
+/// A pull that has begun has its deadline from when that was heard of. One that waits has it from the time it was asked for,
+/// but a node that still reports is alive, and waiting is no fault of its (kruise R17 as we have it).
+fn limit(
+    tag: &TagRecord,
+    begun_at: Option<Timestamp>,
+    heard_at: Option<Timestamp>,
+) -> Option<(Timestamp, &'static str)> {
     let created_at = tag.created_at?;
     let Some(status) = tag.current() else { return Some((after(created_at, PATIENCE), NODE_SILENT)) };
     if status.completed_at.is_some() || status.is_finished() {
@@ -69,8 +99,8 @@ fn limit(tag: &TagRecord, heard_at: Option<Timestamp>) -> Option<(Timestamp, &'s
     }
     let deadline = u64::try_from(tag.policy.active_deadline_seconds?).unwrap_or_default();
     let end_of = |begin: Timestamp| begin.checked_add(Duration::from_secs(deadline)).ok();
-    let end = match status.started_at {
-        Some(started_at) => end_of(started_at)?,
+    let end = match begun_at {
+        Some(begun_at) => end_of(begun_at)?,
         None => end_of(created_at)?.max(heard_at.unwrap_or(created_at)),
     };
     Some((end.checked_add(PATIENCE).ok()?, TASK_DEADLINE))

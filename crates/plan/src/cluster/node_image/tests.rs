@@ -44,7 +44,13 @@ impl Scene {
         let mut shared = Shared::default();
         let mut node = Node::default();
         node.facts = Some(Facts::read(facts, &Requirements::default(), &mut shared));
-        node.image = Some(shared.record(object.clone()));
+        let image = shared.record(object.clone());
+        // The node's clock is right, and what it says is heard at once.
+        for key in image.keys() {
+            let started_at = image.tag(&key).and_then(|(_, tag)| tag.current()?.started_at);
+            node.begun.observe(&image, [key], started_at.unwrap_or(at(0)));
+        }
+        node.image = Some(image);
         Self { object, node, jobs: Vec::new(), secrets: None, now: at(0) }
     }
 
@@ -71,7 +77,7 @@ impl Scene {
 
     /// A job wants something of an image.
     fn want(mut self, job: &str, image: &str, want: Want) -> Self {
-        self.node.intend(&key(image), uid(job).into(), want, self.now);
+        self.node.intend(&key(image), uid(job).into(), want, self.now, 0);
         self
     }
 

@@ -8,17 +8,16 @@ use prewarm_api::names;
 use crate::hash::fnv1a;
 use crate::object::{ObjectKey, SourceKey};
 
-/// kubectl keeps what was applied here, which for a Secret is its data in clear.
-const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// All annotations of an object together may have 256 KiB; this much of it lists jobs, and the rest of them is served
-/// unlisted.
-const LONGEST_REFERENCES: usize = 128 * 1024;
+/// All annotations of an object together may have 256 KiB; half of it lists jobs. Further jobs are listed by another copy.
+pub(super) const LONGEST_REFERENCES: usize = 128 * 1024;
 /// The longest name of a Secret.
 const LONGEST_NAME: usize = 253;
 /// `-` and six hexadecimal digits.
 const SUFFIX_LENGTH: usize = 7;
 /// How many names are tried for a copy. The first is free unless two sources of one name meet in 24 bits.
 const MOST_NAMES: u32 = 64;
+/// So many of them are recognized by agents; a source whose jobs fill more copies is not to be expected.
+const USUAL_NAMES: u32 = 4;
 
 /// What a Secret holds, without telling it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,24 +64,15 @@ impl Copy {
     }
 }
 
-/// The annotations of a copy that is made: the source's own and the three that make it a copy (kruise R61).
-pub fn annotations(
-    source: &SourceKey,
-    references: &BTreeSet<ObjectKey>,
-    of_source: Option<&BTreeMap<String, String>>,
-) -> BTreeMap<String, String> {
-    let mut annotations = of_source.cloned().unwrap_or_default();
-    annotations.remove(LAST_APPLIED_ANNOTATION);
-    // Last, so that nobody passes a Secret off as the copy of another one.
-    annotations.extend(
-        [
-            (names::SECRET_SOURCE_ANNOTATION, source.to_string()),
-            (names::SECRET_REFERENCES_ANNOTATION, references_text(references)),
-            (names::SECRET_MODE_ANNOTATION, names::SECRET_MODE_BATCH.to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value)),
-    );
-    annotations
+/// The annotations of a copy that is made: the three that make it a copy (kruise R61). Those of the source may hold its
+/// data in clear (kubectl) or claim the object for a deployment tool, which would then delete it as not its own.
+pub fn annotations(source: &SourceKey, references: &BTreeSet<ObjectKey>) -> BTreeMap<String, String> {
+    let annotations = [
+        (names::SECRET_SOURCE_ANNOTATION, source.to_string()),
+        (names::SECRET_REFERENCES_ANNOTATION, references_text(references)),
+        (names::SECRET_MODE_ANNOTATION, names::SECRET_MODE_BATCH.to_owned()),
+    ];
+    annotations.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// The jobs as the annotation lists them.
@@ -92,12 +82,17 @@ pub fn references_text(references: &BTreeSet<ObjectKey>) -> String {
 
 /// As many of the jobs as a copy may list.
 pub(super) fn within_limit(jobs: &BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
-    let mut length = 0;
+    let mut listed = 0;
     let fitting = jobs.iter().take_while(|job| {
-        length += job.namespace.len() + job.name.len() + "/,".len();
-        length <= LONGEST_REFERENCES
+        listed += length(job);
+        listed <= LONGEST_REFERENCES
     });
     fitting.cloned().collect()
+}
+
+/// How much of the annotation a job takes.
+pub(super) fn length(job: &ObjectKey) -> usize {
+    job.namespace.len() + job.name.len() + "/,".len()
 }
 
 /// The names that a copy may have, best first: the source's name, cut if need be, and six digits.
@@ -105,9 +100,20 @@ pub(super) fn candidate_names(source: &SourceKey) -> impl Iterator<Item = String
     let stem: String = source.name.chars().take(LONGEST_NAME - SUFFIX_LENGTH).collect();
     // A name may not have `.` before `-`, which only a cut can lead to.
     let stem = stem.trim_end_matches(['.', '-']).to_owned();
-    (0..MOST_NAMES).map(move |attempt| {
-        let hash = fnv1a(&format!("{source}/{attempt}"));
-        let digits = (hash >> 24) ^ (hash & 0x00ff_ffff);
-        format!("{stem}-{digits:06x}")
-    })
+    (0..MOST_NAMES).map(move |attempt| format!("{stem}-{}", digits(source, attempt)))
+}
+
+fn digits(source: &SourceKey, attempt: u32) -> String {
+    let hash = fnv1a(&format!("{source}/{attempt}"));
+    let digits = (hash >> 24) ^ (hash & 0x00ff_ffff);
+    format!("{digits:06x}")
+}
+
+/// Whether a copy is called like one of a source in this namespace. Agents look at those first: what a copy is for stands
+/// in it, and reading all of a shared image would take as many requests as it has tenants. A long name, or one that
+/// another program chose, does not tell.
+pub fn is_called_like_one_of(namespace: &str, name: &str) -> bool {
+    let Some((stem, end)) = name.rsplit_once('-') else { return false };
+    let source = SourceKey { namespace: namespace.to_owned(), name: stem.to_owned() };
+    (0..USUAL_NAMES).any(|attempt| digits(&source, attempt) == end)
 }

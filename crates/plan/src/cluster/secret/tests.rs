@@ -47,6 +47,7 @@ fn settled(claimants: &[&str], copies: &[&Copy], state: &SourceState) -> Settlem
         source: &source(),
         state,
         claimants: &jobs(claimants),
+        unread: &BTreeSet::new(),
         copies,
         is_taken: &is_taken,
         config_namespace: CONFIG,
@@ -192,7 +193,7 @@ fn jobs_are_told_of_a_missing_source_and_do_not_wait_for_it() {
 
 /// kruise T72
 #[test]
-fn the_copy_of_a_deleted_source_goes_on_serving_with_its_old_data() {
+fn the_copy_of_a_source_that_was_just_deleted_goes_on_serving_with_its_old_data() {
     let settlement = settled(&["a", "b"], &[&copy("regcred-1", &["a"])], &SourceState::Missing);
     assert!(settlement.is_missing);
     assert_eq!(settlement.actions, [update("regcred-1", &["a", "b"], false)]);
@@ -225,18 +226,62 @@ fn a_copy_of_the_old_scheme_is_used_under_the_old_scheme() {
     assert_eq!(settlement.serves[&job("a")], SecretReference { mode: None, ..reference("regcred-1") });
 }
 
+/// An agent uses a copy for the jobs that it lists and for nobody else.
 #[test]
-fn jobs_beyond_the_limit_of_annotations_are_served_unlisted() {
+fn jobs_beyond_the_limit_of_an_annotation_are_listed_by_another_copy() {
     let names: Vec<String> = (0..2000).map(|number| format!("job-{number:04}-{}", "x".repeat(90))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let Some(Action::Create { name, references }) = settled(&names, &[], &present(1)).actions.pop() else {
-        panic!()
-    };
-    assert!(references_text(&references).len() <= 128 * 1024);
-    let made = Copy { references, ..copy(&name, &[]) };
-    let settlement = settled(&names, &[&made], &present(1));
+    let mut copies: Vec<Copy> = Vec::new();
+    for _ in 0..2 {
+        let settlement = settled(&names, &copies.iter().collect::<Vec<_>>(), &present(1));
+        let [Action::Create { name, references }] = &settlement.actions[..] else {
+            panic!("{:?}", settlement.actions.len())
+        };
+        assert!(references_text(references).len() <= 128 * 1024);
+        let made = Copy { references: references.clone(), ..copy(name, &[]) };
+        assert_eq!(settlement.pending, &settlement.pending | references);
+        copies.push(made);
+    }
+    let settlement = settled(&names, &copies.iter().collect::<Vec<_>>(), &present(1));
     assert_eq!((settlement.actions, settlement.pending.len()), (vec![], 0));
-    assert_eq!(settlement.serves.len(), 2000);
+    let is_listed = |(job, reference): (&ObjectKey, &SecretReference)| {
+        let copy = copies.iter().find(|copy| reference.name.as_ref() == Some(&copy.name)).unwrap();
+        copy.references.contains(job)
+    };
+    assert!(settlement.serves.len() == 2000 && settlement.serves.iter().all(is_listed));
+}
+
+#[test]
+fn nothing_is_left_of_a_source_that_is_gone() {
+    let settlement = settled(&["a"], &[&copy("regcred-1", &["a"])], &SourceState::Gone);
+    let expected =
+        Settlement { actions: vec![delete("regcred-1")], is_missing: true, ..Settlement::default() };
+    assert_eq!(settlement, expected);
+}
+
+#[test]
+fn a_secret_that_holds_no_registry_credentials_is_not_copied_and_its_jobs_are_told() {
+    let state = SourceState::Unusable("its type is not right".to_owned());
+    let unusable = Some("its type is not right".to_owned());
+    let expected = Settlement { unusable, ..Settlement::default() };
+    assert_eq!(settled(&["a"], &[], &state), expected);
+    let settlement = settled(&["a"], &[&copy("regcred-1", &["a"])], &state);
+    assert_eq!(settlement, Settlement { actions: vec![delete("regcred-1")], ..expected }, "an old copy goes");
+}
+
+#[test]
+fn a_job_for_whose_registry_the_source_was_not_read_waits_and_others_do_not() {
+    let held = copy("regcred-1", &["a", "b"]);
+    let settlement = settle(&Observed {
+        source: &source(),
+        state: &present(1),
+        claimants: &jobs(&["a", "b"]),
+        unread: &jobs(&["b"]),
+        copies: &[&held],
+        is_taken: &|_| true,
+        config_namespace: CONFIG,
+    });
+    assert_eq!((settlement.actions, settlement.pending), (vec![], jobs(&["b"])));
 }
 
 /// kruise T69
@@ -254,6 +299,17 @@ fn a_copy_is_named_after_its_source_and_the_same_every_time() {
 }
 
 #[test]
+fn a_copy_is_recognized_by_the_namespace_of_its_source() {
+    for name in copy::candidate_names(&source()).take(4) {
+        assert!(is_called_like_one_of("team", &name), "{name}");
+        assert!(!is_called_like_one_of("other", &name), "{name}");
+    }
+    for name in ["regcred", "regcred-", "regcred-000000", ""] {
+        assert!(!is_called_like_one_of("team", name), "{name}");
+    }
+}
+
+#[test]
 fn the_longest_source_has_a_copy_with_a_valid_name() {
     let name = format!("{}.{}", "a".repeat(245), "b".repeat(7));
     let long = SourceKey { name, ..source() };
@@ -264,33 +320,14 @@ fn the_longest_source_has_a_copy_with_a_valid_name() {
 
 /// kruise R61, T70
 #[test]
-fn a_copy_has_the_annotations_of_its_source_and_three_more() {
-    let of_source = BTreeMap::from([("owner".to_owned(), "ops".to_owned())]);
-    let annotations = annotations(&source(), &jobs(&["b", "a"]), Some(&of_source));
+fn a_copy_has_the_annotations_that_make_it_one_and_no_others() {
+    let annotations = annotations(&source(), &jobs(&["b", "a"]));
     let expected = [
         ("imagepulljobs.kruise.io/mode", "batch"),
         ("imagepulljobs.kruise.io/references", "team/a,team/b"),
         ("imagepulljobs.kruise.io/source-key", "team/regcred"),
-        ("owner", "ops"),
     ];
     assert_eq!(annotations, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-}
-
-/// What kubectl applied holds the data in clear, and annotations are shown where data is not.
-#[test]
-fn a_copy_does_not_tell_what_kubectl_applied() {
-    let name = "kubectl.kubernetes.io/last-applied-configuration";
-    let of_source = BTreeMap::from([(name.to_owned(), r#"{"data": {}}"#.to_owned())]);
-    assert!(!annotations(&source(), &jobs(&["a"]), Some(&of_source)).contains_key(name));
-}
-
-#[test]
-fn no_source_passes_itself_off_as_a_copy_of_another() {
-    let forged = [names::SECRET_SOURCE_ANNOTATION, names::SECRET_REFERENCES_ANNOTATION]
-        .map(|name| (name.to_owned(), "victim/regcred".to_owned()));
-    let annotations = annotations(&source(), &jobs(&["a"]), Some(&forged.into()));
-    let read = Copy::read(&metadata(annotations), content(1));
-    assert_eq!((read.source, read.references), (Some(source()), jobs(&["a"])));
 }
 
 fn metadata(annotations: BTreeMap<String, String>) -> ObjectMeta {
@@ -305,7 +342,7 @@ fn metadata(annotations: BTreeMap<String, String>) -> ObjectMeta {
 /// kruise T77
 #[test]
 fn a_copy_is_read_as_it_was_written() {
-    let annotations = annotations(&source(), &jobs(&["a", "b"]), None);
+    let annotations = annotations(&source(), &jobs(&["a", "b"]));
     assert_eq!(Copy::read(&metadata(annotations), content(1)), copy("regcred-1", &["a", "b"]));
 }
 
@@ -333,7 +370,7 @@ fn what_is_no_key_is_passed_over() {
 fn a_deleted_copy_is_read_as_terminating() {
     let deleted = ObjectMeta {
         deletion_timestamp: Some(Time(Timestamp::UNIX_EPOCH)),
-        ..metadata(annotations(&source(), &jobs(&["a"]), None))
+        ..metadata(annotations(&source(), &jobs(&["a"])))
     };
     assert!(Copy::read(&deleted, content(1)).is_terminating);
 }

@@ -6,7 +6,10 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, Taint, Toleration};
 use kube::ResourceExt as _;
 use prewarm_api::names::{LINUX, OS_LABEL};
+use prewarm_api::permission::AGENT;
 
+use super::controller::scrape;
+use crate::agent::LOADING_PLUGINS;
 use crate::check::facts::{Asked, Facts};
 use crate::check::report::{Finding, Section};
 use crate::show;
@@ -30,7 +33,8 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     let places = places(daemon_set, nodes, pods, &facts.probes);
     let mut findings = readiness(daemon_set, &places);
     findings.push(without_agent(&facts.node_images, &places));
-    findings.push(plugins(daemon_set));
+    findings.push(plugins(daemon_set, pods));
+    findings.extend(facts.agent_scrapes.iter().map(|(pod, answer)| scrape(SECTION, pod, answer)));
     findings
 }
 
@@ -121,7 +125,8 @@ fn trouble(pod: &Pod, probes: &BTreeMap<String, Asked<String>>) -> String {
         .flatten()
         .find_map(|container| container.state.as_ref()?.waiting.as_ref());
     if let Some(waiting) = waiting {
-        let message = waiting.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+        let message = last_words(pod).or_else(|| waiting.message.clone());
+        let message = message.map(|message| format!(": {message}")).unwrap_or_default();
         return format!("{}{message}", waiting.reason.as_deref().unwrap_or("waiting"));
     }
     let unscheduled = status.conditions.iter().flatten().find(|condition| condition.status == "False");
@@ -130,8 +135,16 @@ fn trouble(pod: &Pod, probes: &BTreeMap<String, Asked<String>>) -> String {
     reason.unwrap_or_else(|| "its pod is not ready yet".to_owned())
 }
 
+/// The last line of a container that has ended, which says why.
+fn last_words(pod: &Pod) -> Option<String> {
+    let containers = pod.status.as_ref()?.container_statuses.iter().flatten();
+    let ends = containers.flat_map(|container| [container.state.as_ref(), container.last_state.as_ref()]);
+    let words = ends.flatten().find_map(|state| state.terminated.as_ref()?.message.as_deref())?;
+    words.lines().rfind(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+}
+
 fn readiness(daemon_set: &DaemonSet, places: &BTreeMap<String, Place>) -> Vec<Finding> {
-    let (name, namespace) = (daemon_set.name_any(), daemon_set.namespace().unwrap_or_default());
+    let (name, namespace) = (AGENT.name, daemon_set.namespace().unwrap_or_default());
     let ready = places.values().filter(|place| **place == Place::Ready).count();
     let elsewhere = places.values().filter(|place| matches!(place, Place::Elsewhere(_))).count();
     let meant = places.len() - elsewhere;
@@ -144,7 +157,11 @@ fn readiness(daemon_set: &DaemonSet, places: &BTreeMap<String, Place>) -> Vec<Fi
         Place::Missing(reason) => Some(reason),
         _ => None,
     }) {
-        let what = format!("no agent is ready on {}: {reason}", show::names(&nodes, MOST_NAMES));
+        let what = format!(
+            "{ready} of {} are ready; no agent is ready on {}: {reason}",
+            show::counted(meant, "agent"),
+            show::names(&nodes, MOST_NAMES)
+        );
         let step = format!(
             "kubectl -n {namespace} get pods -l app.kubernetes.io/name={name} -o wide, then describe or logs of one that is not \
              ready"
@@ -205,7 +222,14 @@ fn without_agent(node_images: &Asked<Vec<String>>, places: &BTreeMap<String, Pla
     )
 }
 
-fn plugins(daemon_set: &DaemonSet) -> Finding {
+fn plugins(daemon_set: &DaemonSet, pods: &[Pod]) -> Finding {
+    if let Some(words) = pods.iter().filter_map(last_words).find(|words| words.contains(LOADING_PLUGINS)) {
+        return Finding::bad(
+            SECTION,
+            format!("agents do not start because of their credential plugins: {words}"),
+            "correct credentialProvider.binDirectory and credentialProvider.configFile or .config; docs/agent.md",
+        );
+    }
     let containers = daemon_set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     let args =
         containers.map(|spec| spec.containers.iter().flat_map(|container| container.args.iter().flatten()));

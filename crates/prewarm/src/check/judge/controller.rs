@@ -19,7 +19,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
         leader(&facts.lease, &facts.installed_in, now),
         policy(&facts.policies),
     ];
-    findings.extend(facts.scrapes.iter().map(|(pod, answer)| scrape(pod, answer)));
+    findings.extend(facts.scrapes.iter().map(|(pod, answer)| scrape(SECTION, pod, answer)));
     findings
 }
 
@@ -82,7 +82,7 @@ fn policy(policies: &Asked<Policies>) -> Finding {
         Err(why) => return Finding::unknown(SECTION, "the policy agent-own-node", why),
     };
     let step = "install once more, which brings the policies back: docs/install.md";
-    let Some(policy) = policies.first() else {
+    let Some(policy) = policies.iter().find(|policy| policy.name_any().ends_with("own-node")) else {
         let what = "nothing prevents a captured agent from reporting for other nodes: the policy agent-own-node is missing";
         return Finding::bad(SECTION, what, step);
     };
@@ -99,11 +99,12 @@ fn policy(policies: &Asked<Policies>) -> Finding {
     Finding::bad(SECTION, format!("policy {name} exists, but no binding enforces it with Deny"), step)
 }
 
-fn scrape(pod: &str, answer: &Asked<()>) -> Finding {
+/// Whether the metrics of a pod can be had, of either program.
+pub fn scrape(section: Section, pod: &str, answer: &Asked<()>) -> Finding {
     match answer {
-        Ok(()) => Finding::good(SECTION, format!("{pod} answers a scrape of its metrics")),
+        Ok(()) => Finding::good(section, format!("{pod} answers a scrape of its metrics")),
         Err(why) => Finding::warning(
-            SECTION,
+            section,
             format!("the metrics of {pod} cannot be reached from the API server: {why}"),
             "a NetworkPolicy may allow only Prometheus; then this is as intended",
         ),

@@ -1,46 +1,54 @@
-//! The definitions: whether they are ours and complete, and who else handles these kinds.
+//! The definitions: whether they are ours and complete. Who else handles these kinds comes first, because that has to be
+//! settled before definitions are replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
 };
 use kube::ResourceExt as _;
 use prewarm_api::crd;
+use prewarm_api::permission::Part;
 
 use super::Stage;
-use crate::check::facts::{Asked, Facts, Webhook};
+use super::openkruise::{self, Manager};
+use crate::check::facts::{Asked, Facts};
 use crate::check::report::{Finding, Section};
-use crate::reach::SeenLease;
 use crate::show;
 
 const SECTION: Section = Section::Definitions;
 /// The most fields or names that are listed.
 const MOST_NAMES: usize = 3;
 const APPLY: &str = "prewarm crds | kubectl apply --server-side --force-conflicts -f -";
+/// The same for the kinds that OpenKruise's manager can leave alone.
+const APPLY_IMAGE_KINDS: &str = "prewarm crds nodeimages imagepulljobs imagelistpulljobs | kubectl apply --server-side --force-conflicts -f -";
 
 pub fn judge(facts: &Facts, stage: Stage) -> Vec<Finding> {
-    let mut findings = definitions(&facts.definitions, stage);
-    findings.push(webhooks(&facts.webhooks));
-    findings.push(rival_manager(&facts.rival_lease));
-    findings.push(rival_daemons(&facts.rival_daemons));
+    let manager = openkruise::manager(facts);
+    let mut findings = openkruise::judge(facts, manager, stage);
+    findings.extend(definitions(&facts.definitions, manager, stage));
+    if stage == Stage::After {
+        findings.extend(unserved(facts, manager));
+    }
     findings
 }
 
 fn definitions(
     installed: &BTreeMap<String, Asked<Option<CustomResourceDefinition>>>,
+    manager: Manager,
     stage: Stage,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let (mut absent, mut whole) = (Vec::new(), 0);
+    let (mut absent, mut left, mut whole) = (Vec::new(), Vec::new(), 0);
     for ours in crd::all() {
-        let name = ours.name_any();
+        let (name, kind) = (ours.name_any(), ours.spec.names.kind.clone());
         match installed.get(&name) {
-            None | Some(Ok(None)) => absent.push(ours.spec.names.kind.clone()),
+            _ if manager.keeps(&ours.spec.names.plural) => left.push(kind),
+            None | Some(Ok(None)) => absent.push(kind),
             Some(Err(why)) => findings.push(Finding::unknown(SECTION, &format!("definition {name}"), why)),
             Some(Ok(Some(theirs))) => match lacking(ours, theirs).as_slice() {
                 [] => whole += 1,
-                fields => findings.push(foreign(&name, fields, stage)),
+                fields => findings.push(foreign(&name, fields, manager, stage)),
             },
         }
     }
@@ -48,8 +56,41 @@ fn definitions(
         let all = show::counted(whole, "definition");
         findings.push(Finding::good(SECTION, format!("{all} of this version or a newer one")));
     }
+    if !left.is_empty() {
+        findings.push(Finding::good(SECTION, format!("left to OpenKruise: {}", left.join(", "))));
+    }
     findings.extend(not_there(&absent, stage));
     findings
+}
+
+/// Kinds that are defined, and that an installed controller has no role for.
+fn unserved(facts: &Facts, manager: Manager) -> Option<Finding> {
+    let is_installed = facts.deployments.as_ref().is_ok_and(|deployments| !deployments.is_empty());
+    if !is_installed || manager == Manager::LeadsWithoutImages {
+        return None;
+    }
+    let roles = match &facts.roles {
+        Ok(roles) => roles,
+        Err(why) => return Some(Finding::unknown(SECTION, "the controller's roles", why)),
+    };
+    let granted = roles.iter().flat_map(|role| role.rules.iter().flatten());
+    let served: BTreeSet<&String> = granted.flat_map(|rule| rule.resources.iter().flatten()).collect();
+    let is_unserved = |kind: &&str| {
+        let plural = format!("{}s", kind.to_lowercase());
+        let definition = facts.definitions.get(&format!("{plural}.apps.kruise.io"));
+        matches!(definition, Some(Ok(Some(_)))) && !served.contains(&plural)
+    };
+    let unserved: Vec<&str> = Part::ALL.into_iter().filter_map(Part::kind).filter(is_unserved).collect();
+    (!unserved.is_empty()).then(|| {
+        let all = unserved.join(", ");
+        Finding::warning(
+            SECTION,
+            format!(
+                "the controller has no role for {all}: such objects are stored, and nothing acts on them"
+            ),
+            "install with these `kinds`, or delete their definitions",
+        )
+    })
 }
 
 fn not_there(absent: &[String], stage: Stage) -> Option<Finding> {
@@ -70,12 +111,13 @@ fn not_there(absent: &[String], stage: Stage) -> Option<Finding> {
     })
 }
 
-fn foreign(name: &str, fields: &[String], stage: Stage) -> Finding {
+fn foreign(name: &str, fields: &[String], manager: Manager, stage: Stage) -> Finding {
     let what = format!(
         "definition {name} is from another implementation or an older version: it drops what Prewarm writes ({})",
         show::names(fields, MOST_NAMES)
     );
     match stage {
+        _ if manager == Manager::LeadsWithoutImages => Finding::bad(SECTION, what, APPLY_IMAGE_KINDS),
         Stage::Before => Finding::warning(SECTION, what, format!("stop the other manager, then: {APPLY}")),
         Stage::After => Finding::bad(SECTION, what, APPLY),
     }
@@ -129,57 +171,4 @@ fn items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
         _ => None,
     };
     listed.or(mapped)
-}
-
-fn webhooks(webhooks: &Asked<Vec<Webhook>>) -> Finding {
-    let webhooks = match webhooks {
-        Ok(webhooks) => webhooks,
-        Err(why) => return Finding::unknown(SECTION, "webhooks", why),
-    };
-    let Some(first) = webhooks.iter().find(|webhook| webhook.is_required).or(webhooks.first()) else {
-        return Finding::good(SECTION, "no webhook handles these kinds");
-    };
-    let mut configurations: Vec<&str> =
-        webhooks.iter().map(|webhook| webhook.configuration.as_str()).collect();
-    configurations.sort_unstable();
-    configurations.dedup();
-    let what = format!(
-        "another implementation's webhook {} handles {} and can refuse what Prewarm writes",
-        first.name,
-        first.resources.join(", ")
-    );
-    let step = format!("once its manager is stopped: kubectl delete {}", configurations.join(" "));
-    if first.is_required { Finding::bad(SECTION, what, step) } else { Finding::warning(SECTION, what, step) }
-}
-
-fn rival_manager(lease: &Asked<SeenLease>) -> Finding {
-    match lease {
-        Err(why) => Finding::unknown(SECTION, "OpenKruise's manager", why),
-        Ok(SeenLease { has_changed: true, .. }) => Finding::bad(
-            SECTION,
-            "OpenKruise's manager is running; two managers undo each other's work",
-            "kubectl -n kruise-system scale deployment kruise-controller-manager --replicas 0; docs/migrate-openkruise.md has \
-             all steps",
-        ),
-        Ok(SeenLease { now: Some(_), .. }) => Finding::good(SECTION, "OpenKruise's manager is stopped"),
-        Ok(SeenLease { now: None, .. }) => Finding::good(SECTION, "no other manager of these kinds"),
-    }
-}
-
-fn rival_daemons(daemons: &Asked<Vec<k8s_openapi::api::apps::v1::DaemonSet>>) -> Finding {
-    let daemons = match daemons {
-        Ok(daemons) => daemons,
-        Err(why) => return Finding::unknown(SECTION, "daemons of others", why),
-    };
-    let Some(daemon) = daemons.first() else {
-        return Finding::good(SECTION, "no daemon of another implementation on the nodes");
-    };
-    let (name, namespace) = (daemon.name_any(), daemon.namespace().unwrap_or_default());
-    Finding::warning(
-        SECTION,
-        format!(
-            "the daemons of {namespace}/{name} pull what NodeImages say, as the agents do; both must not run at once"
-        ),
-        format!("kubectl -n {namespace} delete daemonset {name}, and install the agents"),
-    )
 }

@@ -1,6 +1,6 @@
 //! The cluster itself: its version, the user's rights, the namespace, clocks, runtimes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -16,9 +16,11 @@ use crate::show;
 const OLDEST: (u32, u32) = (1, 30);
 /// Clocks may differ by at most this.
 const MOST_SKEW: SignedDuration = SignedDuration::from_secs(10);
-/// A node's Lease is renewed every ten seconds. If its time is further away than this, the node is dead or has
-/// another clock.
-const MOST_HEARTBEAT_SKEW: SignedDuration = SignedDuration::from_secs(60);
+/// A heartbeat cannot come from the future; if it seems to, by more than this, the node's clock is ahead.
+const MOST_AHEAD: SignedDuration = SignedDuration::from_secs(60);
+/// A node renews its Lease every ten seconds, and stays ready for up to fifty more after it has stopped doing so. If a
+/// ready node's Lease is older than this, its clock is behind.
+const MOST_BEHIND: SignedDuration = SignedDuration::from_secs(90);
 /// The most names that are listed.
 const MOST_NAMES: usize = 5;
 const SECTION: Section = Section::Kubernetes;
@@ -29,11 +31,11 @@ pub fn judge(facts: &Facts, stage: Stage) -> Vec<Finding> {
     let mut findings = vec![version(&facts.version)];
     if stage == Stage::Before {
         findings.push(rights(&facts.rights));
-        findings.push(namespace(&facts.namespace));
     }
+    findings.push(namespace(&facts.namespace, &facts.agents_in, stage));
     findings.push(runtimes(&facts.nodes));
     findings.push(own_clock(facts.clocks));
-    findings.push(node_clocks(&facts.heartbeats, facts.clocks.1.unwrap_or(facts.clocks.0)));
+    findings.push(node_clocks(&facts.heartbeats, &facts.nodes, facts.clocks.1.unwrap_or(facts.clocks.0)));
     findings
 }
 
@@ -85,34 +87,46 @@ fn rights(rights: &[Right]) -> Finding {
 }
 
 /// Agents mount a directory of the host, which only the privileged level admits.
-fn namespace(namespace: &Asked<Option<Namespace>>) -> Finding {
-    match namespace {
-        Err(why) => Finding::unknown(SECTION, "the namespace", why),
-        Ok(None) => Finding::good(
-            SECTION,
-            "the namespace does not exist yet; install.yaml and `helm --create-namespace` make it",
-        ),
-        Ok(Some(namespace)) => {
-            let name = namespace.name_any();
-            match namespace.labels().get(ENFORCE).map(String::as_str) {
-                None => Finding::good(
-                    SECTION,
-                    format!(
-                        "namespace {name} admits the agents' pods, unless the cluster's default is stricter"
-                    ),
-                ),
-                Some("privileged") => {
-                    Finding::good(SECTION, format!("namespace {name} admits the agents' pods"))
-                }
-                Some(level) => Finding::bad(
-                    SECTION,
-                    format!(
-                        "namespace {name} refuses the agents' pods: they mount the runtime's directory, and its level is {level}"
-                    ),
-                    format!("kubectl label namespace {name} --overwrite {ENFORCE}=privileged"),
-                ),
-            }
+fn namespace(namespace: &Asked<Option<Namespace>>, name: &str, stage: Stage) -> Finding {
+    let namespace = match (namespace, stage) {
+        (Err(why), _) => return Finding::unknown(SECTION, &format!("namespace {name}"), why),
+        (Ok(Some(namespace)), _) => namespace,
+        (Ok(None), Stage::Before) => {
+            let what = format!(
+                "namespace {name} does not exist yet; install.yaml creates it with the label {ENFORCE}=privileged, and for Helm \
+                 docs/install.md says how"
+            );
+            return Finding::good(SECTION, what);
         }
+        (Ok(None), Stage::After) => {
+            let what = format!("namespace {name} does not exist");
+            return Finding::bad(
+                SECTION,
+                what,
+                "docs/install.md, or name another one: -n, --agent-namespace",
+            );
+        }
+    };
+    let step = format!("kubectl label namespace {name} --overwrite {ENFORCE}=privileged");
+    match namespace.labels().get(ENFORCE).map(String::as_str) {
+        Some("privileged") => Finding::good(SECTION, format!("namespace {name} admits the agents' pods")),
+        None if stage == Stage::After => {
+            Finding::good(SECTION, format!("namespace {name} enforces no pod security level of its own"))
+        }
+        None => Finding::warning(
+            SECTION,
+            format!(
+                "namespace {name} has no label {ENFORCE}; if the cluster's default is stricter than privileged, it refuses the agents' pods"
+            ),
+            step,
+        ),
+        Some(level) => Finding::bad(
+            SECTION,
+            format!(
+                "namespace {name} refuses the agents' pods: they mount the runtime's directory, and its level is {level}"
+            ),
+            step,
+        ),
     }
 }
 
@@ -155,23 +169,34 @@ fn own_clock((here, there): (Timestamp, Option<Timestamp>)) -> Finding {
 }
 
 /// Deadlines and reports contain times of nodes.
-fn node_clocks(heartbeats: &Asked<Vec<Lease>>, now: Timestamp) -> Finding {
-    let heartbeats = match heartbeats {
-        Ok(heartbeats) => heartbeats,
-        Err(why) => return Finding::unknown(SECTION, "the nodes' clocks", why),
+fn node_clocks(heartbeats: &Asked<Vec<Lease>>, nodes: &Asked<Vec<Node>>, now: Timestamp) -> Finding {
+    let (heartbeats, nodes) = match (heartbeats, nodes) {
+        (Ok(heartbeats), Ok(nodes)) => (heartbeats, nodes),
+        (Err(why), _) | (_, Err(why)) => return Finding::unknown(SECTION, "the nodes' clocks", why),
     };
-    // A heartbeat in the past may come from a dead node; one in the future shows a fast clock.
-    let is_ahead = |lease: &&Lease| {
-        let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
-        renewed.is_some_and(|time| time.0.duration_since(now) > MOST_HEARTBEAT_SKEW)
+    let ready: BTreeSet<String> = nodes.iter().filter(|node| is_ready(node)).map(Node::name_any).collect();
+    let wrong = |lease: &Lease| {
+        let ahead = lease.spec.as_ref()?.renew_time.as_ref()?.0.duration_since(now);
+        let (name, seconds) = (lease.name_any(), ahead.abs().as_secs());
+        // The heartbeat of a node that is not ready may be old because the node is dead.
+        let is_behind = -ahead > MOST_BEHIND && ready.contains(&name);
+        if ahead > MOST_AHEAD {
+            return Some(format!("{name} ({seconds} s ahead)"));
+        }
+        is_behind.then(|| format!("{name} ({seconds} s behind)"))
     };
-    let fast: Vec<String> = heartbeats.iter().filter(is_ahead).map(kube::ResourceExt::name_any).collect();
-    if fast.is_empty() {
-        return Finding::good(SECTION, "no node's clock is ahead of the server's");
+    let wrong: Vec<String> = heartbeats.iter().filter_map(wrong).collect();
+    if wrong.is_empty() {
+        return Finding::good(SECTION, "the nodes' clocks agree with the server's");
     }
     Finding::warning(
         SECTION,
-        format!("the clocks of these nodes are more than a minute ahead: {}", show::names(&fast, MOST_NAMES)),
-        "synchronise them with a time server; pulls there may look as if they had not ended",
+        format!("the clocks of these nodes are wrong: {}", show::names(&wrong, MOST_NAMES)),
+        "synchronise them with a time server; deadlines and ages of pulls there are wrong by as much",
     )
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }

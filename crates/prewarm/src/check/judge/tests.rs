@@ -1,3 +1,6 @@
+mod agents;
+mod openkruise;
+
 use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
@@ -19,9 +22,9 @@ fn read<T: DeserializeOwned>(value: Value) -> T {
 fn node<T: DeserializeOwned>(name: &str, labels: &Value, taints: &Value) -> T {
     let info = json!({"containerRuntimeVersion": "containerd://2.2.0", "architecture": "", "bootID": "", "kernelVersion": "",
         "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""});
-    read(
-        json!({"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}, "status": {"nodeInfo": info}}),
-    )
+    let conditions = json!([{"type": "Ready", "status": "True"}]);
+    let status = json!({"nodeInfo": info, "conditions": conditions});
+    read(json!({"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}, "status": status}))
 }
 
 fn agent<T: DeserializeOwned>(node: &str, is_ready: bool) -> T {
@@ -43,6 +46,11 @@ fn lease<T: DeserializeOwned>(name: &str, holder: &str) -> T {
     read(json!({"metadata": {"name": name}, "spec": spec}))
 }
 
+fn role<T: DeserializeOwned>(name: &str, resources: &[&str]) -> T {
+    let rule = json!({"apiGroups": ["apps.kruise.io"], "resources": resources, "verbs": ["get"]});
+    read(json!({"metadata": {"name": name}, "rules": [rule]}))
+}
+
 /// A faultless installation on two nodes.
 fn healthy() -> Facts {
     let now = NOW.parse().unwrap();
@@ -54,21 +62,25 @@ fn healthy() -> Facts {
         "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}});
     Facts {
         clocks: (now, Some(now)),
-        version: Ok("1.34".to_owned()),
+        version: Ok("1.36".to_owned()),
         rights: vec![Right { what: "create daemonsets".to_owned(), is_allowed: Ok(true) }],
         definitions: crd::all().iter().map(|crd| (crd.name_any(), Ok(Some(crd.clone())))).collect(),
         webhooks: Ok(Vec::new()),
         policies: Ok(Policies { policies: vec![read(policy)], bindings: vec![read(binding)] }),
         installed_in: "prewarm-system".to_owned(),
+        agents_in: "prewarm-system".to_owned(),
+        roles: Ok(vec![role("all", &["imagelistpulljobs", "broadcastjobs", "advancedcronjobs"])]),
         namespace: Ok(Some(read(namespace))),
         lease: Ok(SeenLease { now: Some(lease("prewarm-controller", "pod-1")), has_changed: true }),
         rival_lease: Ok(SeenLease { now: None, has_changed: false }),
+        rival_deployment: Ok(None),
         rival_daemons: Ok(Vec::new()),
         deployments: Ok(vec![read(deployment)]),
         daemon_sets: Ok(vec![daemon_set(&json!({}))]),
         pods: Ok(vec![agent("n1", true), agent("n2", true)]),
         probes: BTreeMap::new(),
         scrapes: BTreeMap::from([("pod-1".to_owned(), Ok(()))]),
+        agent_scrapes: BTreeMap::from([("agent-n1".to_owned(), Ok(()))]),
         nodes: Ok(["n1", "n2"].map(|name| node(name, &json!({}), &json!([]))).to_vec()),
         heartbeats: Ok(vec![lease("n1", "n1")]),
         node_images: Ok(vec!["n1".to_owned(), "n2".to_owned()]),
@@ -104,6 +116,8 @@ fn a_faultless_installation_has_no_findings() {
 fn an_old_kubernetes_is_refused() {
     let old = |facts: &mut Facts| facts.version = Ok("1.29+".to_owned());
     finds(old, Stage::Before, Verdict::Bad, &["1.29+ is too old", "upgrade"]);
+    let strange = |facts: &mut Facts| facts.version = Ok("main".to_owned());
+    finds(strange, Stage::After, Verdict::Warning, &["\"main\" cannot be read", "1.30 or newer"]);
 }
 
 #[test]
@@ -113,13 +127,36 @@ fn missing_rights_are_named() {
 }
 
 #[test]
+fn rights_that_cannot_be_asked_for_are_a_warning() {
+    let silent = |facts: &mut Facts| facts.rights[0].is_allowed = Err("no such API".to_owned());
+    finds(silent, Stage::Before, Verdict::Warning, &["whether you may create daemonsets could not be read"]);
+}
+
+#[test]
 fn a_namespace_that_refuses_agents_is_reported_with_the_label() {
-    let strict = |facts: &mut Facts| {
-        let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
-        facts.namespace = Ok(Some(read(json!({"metadata": {"name": "warm", "labels": labels}}))));
+    let level = |labels: Value| {
+        move |facts: &mut Facts| {
+            facts.agents_in = "warm".to_owned();
+            facts.namespace = Ok(Some(read(json!({"metadata": {"name": "warm", "labels": labels}}))));
+        }
     };
+    let strict = json!({"pod-security.kubernetes.io/enforce": "restricted"});
     let step = "kubectl label namespace warm --overwrite pod-security.kubernetes.io/enforce=privileged";
-    finds(strict, Stage::Before, Verdict::Bad, &["level is restricted", step]);
+    finds(level(strict.clone()), Stage::Before, Verdict::Bad, &["level is restricted", step]);
+    finds(level(strict), Stage::After, Verdict::Bad, &["level is restricted", step]);
+    finds(level(json!({})), Stage::Before, Verdict::Warning, &["namespace warm has no label", step]);
+    let mut facts = healthy();
+    level(json!({}))(&mut facts);
+    assert_eq!(found(&facts, Stage::After), [], "the agents are there, so the cluster admits them");
+}
+
+#[test]
+fn a_namespace_that_is_missing_is_a_fault_only_after_the_installation() {
+    let missing = |facts: &mut Facts| facts.namespace = Ok(None);
+    let mut facts = healthy();
+    missing(&mut facts);
+    assert_eq!(found(&facts, Stage::Before), []);
+    finds(missing, Stage::After, Verdict::Bad, &["prewarm-system does not exist", "--agent-namespace"]);
 }
 
 #[test]
@@ -134,14 +171,30 @@ fn a_runtime_that_nobody_knows_is_a_warning() {
 }
 
 #[test]
-fn clocks_that_differ_are_a_warning() {
+fn a_clock_of_this_machine_that_differs_is_a_warning() {
     let here = |facts: &mut Facts| facts.clocks.0 = "2026-11-18T08:01:00Z".parse().unwrap();
     finds(here, Stage::After, Verdict::Warning, &["differ by 60 s"]);
-    let node = |facts: &mut Facts| {
-        let spec = json!({"renewTime": "2026-11-18T08:05:00.000000Z"});
-        facts.heartbeats = Ok(vec![read(json!({"metadata": {"name": "n2"}, "spec": spec}))]);
+    let unknown = |facts: &mut Facts| facts.clocks.1 = None;
+    finds(unknown, Stage::After, Verdict::Warning, &["the server's clock could not be read"]);
+}
+
+#[test]
+fn a_nodes_clock_that_is_ahead_or_behind_is_a_warning() {
+    let renewed = |time: &'static str| {
+        move |facts: &mut Facts| {
+            let spec = json!({"renewTime": time});
+            facts.heartbeats = Ok(vec![read(json!({"metadata": {"name": "n2"}, "spec": spec}))]);
+        }
     };
-    finds(node, Stage::After, Verdict::Warning, &["ahead: n2"]);
+    let (ahead, behind) = ("2026-11-18T08:05:00.000000Z", "2026-11-18T07:55:00.000000Z");
+    finds(renewed(ahead), Stage::After, Verdict::Warning, &["n2 (300 s ahead)", "time server"]);
+    finds(renewed(behind), Stage::Before, Verdict::Warning, &["n2 (300 s behind)", "time server"]);
+    // The last heartbeat of a dead node is old, whatever its clock says.
+    let mut facts = healthy();
+    renewed(behind)(&mut facts);
+    let Ok(nodes) = &mut facts.nodes else { panic!("they are there") };
+    nodes[1].status.as_mut().unwrap().conditions.as_mut().unwrap()[0].status = "Unknown".to_owned();
+    assert_eq!(found(&facts, Stage::After), []);
 }
 
 #[test]
@@ -169,6 +222,18 @@ fn a_definition_that_is_left_out_is_a_warning_and_that_of_nodes_is_needed() {
 }
 
 #[test]
+fn a_kind_that_is_defined_and_has_no_role_is_a_warning() {
+    let without =
+        |facts: &mut Facts| facts.roles = Ok(vec![role("some", &["imagelistpulljobs", "broadcastjobs"])]);
+    finds(without, Stage::After, Verdict::Warning, &["no role for AdvancedCronJob:", "these `kinds`"]);
+    let mut facts = healthy();
+    without(&mut facts);
+    facts.definitions.insert("advancedcronjobs.apps.kruise.io".to_owned(), Ok(None));
+    let found = found(&facts, Stage::After);
+    assert!(found.len() == 1 && found[0].1.contains("left out: AdvancedCronJob"), "{found:?}");
+}
+
+#[test]
 fn a_definition_that_drops_our_fields_is_reported_with_the_fields() {
     let foreign = |facts: &mut Facts| {
         let name = "advancedcronjobs.apps.kruise.io";
@@ -183,48 +248,6 @@ fn a_definition_that_drops_our_fields_is_reported_with_the_fields() {
         ["advancedcronjobs.apps.kruise.io is from another", "status.skippedRuns", "--force-conflicts"];
     finds(foreign, Stage::After, Verdict::Bad, &words);
     finds(foreign, Stage::Before, Verdict::Warning, &["stop the other manager"]);
-}
-
-#[test]
-fn a_webhook_of_others_is_reported_with_its_configuration() {
-    let hooked = |is_required| {
-        move |facts: &mut Facts| {
-            facts.webhooks = Ok(vec![Webhook {
-                configuration: "validatingwebhookconfiguration/kruise".to_owned(),
-                name: "vimagepulljob.kb.io".to_owned(),
-                resources: vec!["imagepulljobs".to_owned()],
-                is_required,
-            }]);
-        }
-    };
-    let words =
-        ["vimagepulljob.kb.io handles imagepulljobs", "kubectl delete validatingwebhookconfiguration/kruise"];
-    finds(hooked(true), Stage::Before, Verdict::Bad, &words);
-    finds(hooked(false), Stage::After, Verdict::Warning, &words);
-}
-
-#[test]
-fn another_manager_and_its_daemons_are_recognised() {
-    let running = |facts: &mut Facts| {
-        facts.rival_lease = Ok(SeenLease { now: Some(lease("m", "x")), has_changed: true });
-    };
-    finds(running, Stage::Before, Verdict::Bad, &["OpenKruise's manager is running", "--replicas 0"]);
-    let stopped = |facts: &mut Facts| {
-        facts.rival_lease = Ok(SeenLease { now: Some(lease("m", "x")), has_changed: false });
-    };
-    let mut facts = healthy();
-    stopped(&mut facts);
-    assert_eq!(found(&facts, Stage::After), []);
-    let daemons = |facts: &mut Facts| {
-        let set = json!({"metadata": {"name": "kruise-daemon", "namespace": "kruise-system"}});
-        facts.rival_daemons = Ok(vec![read(set)]);
-    };
-    finds(
-        daemons,
-        Stage::After,
-        Verdict::Warning,
-        &["kubectl -n kruise-system delete daemonset kruise-daemon"],
-    );
 }
 
 #[test]
@@ -272,97 +295,38 @@ fn metrics_that_cannot_be_reached_are_a_warning() {
         facts.scrapes.insert("pod-1".to_owned(), Err("i/o timeout".to_owned()));
     };
     finds(unreachable, Stage::After, Verdict::Warning, &["metrics of pod-1", "i/o timeout"]);
-}
-
-#[test]
-fn without_agents_nothing_is_pulled() {
-    let none = |facts: &mut Facts| facts.daemon_sets = Ok(Vec::new());
-    finds(none, Stage::After, Verdict::Bad, &["no agents are installed"]);
-}
-
-#[test]
-fn an_agent_that_is_not_ready_is_reported_in_its_own_words() {
-    let refused = |facts: &mut Facts| {
-        facts.pods = Ok(vec![agent("n1", true), agent("n2", false)]);
-        let words = "runtime: the container runtime does not answer: permission denied";
-        facts.probes.insert("agent-n2".to_owned(), Ok(words.to_owned()));
+    let unreachable = |facts: &mut Facts| {
+        facts.agent_scrapes.insert("agent-n1".to_owned(), Err("i/o timeout".to_owned()));
     };
-    finds(
-        refused,
-        Stage::After,
-        Verdict::Warning,
-        &["no agent is ready on n2: runtime: ", "permission denied"],
-    );
+    finds(unreachable, Stage::After, Verdict::Warning, &["metrics of agent-n1", "NetworkPolicy"]);
 }
 
-#[test]
-fn an_agent_that_cannot_start_is_reported_in_the_kubelets_words() {
-    let waiting = |facts: &mut Facts| {
-        let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}});
-        let container = json!({"name": "agent", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": waiting});
-        let pod = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n2", "containers": []},
-            "status": {"containerStatuses": [container]}});
-        facts.pods = Ok(vec![agent("n1", true), read(pod)]);
-    };
-    finds(waiting, Stage::After, Verdict::Warning, &["on n2: ImagePullBackOff: no such image"]);
-}
-
-#[test]
-fn taints_that_keep_agents_away_are_named() {
-    let tainted = |facts: &mut Facts| {
-        let taints = json!([{"key": "gpu", "effect": "NoSchedule"}]);
-        facts.nodes = Ok(vec![node("n1", &json!({}), &json!([])), node("n2", &json!({}), &taints)]);
-        facts.pods = Ok(vec![agent("n1", true)]);
-        facts.daemon_sets = Ok(vec![daemon_set(&json!({"tolerations": []}))]);
-    };
-    finds(tainted, Stage::After, Verdict::Warning, &["on n2: taint gpu:NoSchedule is not tolerated"]);
-}
-
-#[test]
-fn nodes_that_no_agent_is_meant_for_are_counted_and_no_fault() {
-    let mut facts = healthy();
-    let windows = json!({"kubernetes.io/os": "windows"});
-    facts.nodes = Ok(vec![
-        node("n1", &json!({"agents": "yes"}), &json!([])),
-        node("n2", &windows, &json!([])),
-        node("n3", &json!({}), &json!([])),
-    ]);
-    facts.pods = Ok(vec![agent("n1", true)]);
-    facts.daemon_sets = Ok(vec![daemon_set(&json!({"nodeSelector": {"agents": "yes"}}))]);
-    facts.node_images = Ok(vec!["n1".to_owned()]);
-    assert_eq!(found(&facts, Stage::After), []);
-    let found: Vec<String> =
-        judge(&facts, Stage::After).findings.into_iter().map(|finding| finding.what).collect();
-    assert!(found.contains(&"1 of 1 agent are ready".to_owned()), "{found:?}");
-    assert!(
-        found.contains(
-            &"1 node without an agent (operating system windows): n2; no job counts them".to_owned()
-        ),
-        "{found:?}"
-    );
-    assert!(
-        found.contains(&"1 node without an agent (no label agents=yes): n3; no job counts them".to_owned()),
-        "{found:?}"
-    );
-}
-
-#[test]
-fn node_images_that_nobody_reads_are_named() {
-    let idle = |facts: &mut Facts| facts.node_images = Ok(vec!["n1".to_owned(), "gone".to_owned()]);
-    finds(idle, Stage::After, Verdict::Warning, &["no agent: gone"]);
-}
-
-#[test]
-fn half_configured_plugins_are_reported() {
-    let half = |facts: &mut Facts| {
-        let args = json!(["agent", "--image-credential-provider-config=/etc/x"]);
-        facts.daemon_sets = Ok(vec![daemon_set(&json!({"containers": [{"name": "agent", "args": args}]}))]);
-    };
-    finds(half, Stage::After, Verdict::Bad, &["only half configured", "--image-credential-provider-bin-dir"]);
-}
+/// Makes a fact unreadable for a reason.
+type Break = fn(&mut Facts, String);
 
 #[test]
 fn an_unreadable_fact_is_a_warning_and_hides_nothing_else() {
-    let forbidden = |facts: &mut Facts| facts.webhooks = Err("you may not list them".to_owned());
-    finds(forbidden, Stage::After, Verdict::Warning, &["webhooks could not be read: you may not list them"]);
+    let why = || "you may not read it".to_owned();
+    let unreadable: [(&str, Break); 11] = [
+        ("the version", |facts, why| facts.version = Err(why)),
+        ("namespace prewarm-system", |facts, why| facts.namespace = Err(why)),
+        ("the nodes' clocks", |facts, why| facts.heartbeats = Err(why)),
+        ("webhooks", |facts, why| facts.webhooks = Err(why)),
+        ("OpenKruise's manager", |facts, why| facts.rival_lease = Err(why)),
+        ("daemons of others", |facts, why| facts.rival_daemons = Err(why)),
+        ("the controller's roles", |facts, why| facts.roles = Err(why)),
+        ("the controller's Deployment", |facts, why| facts.deployments = Err(why)),
+        ("the Lease", |facts, why| facts.lease = Err(why)),
+        ("the policy agent-own-node", |facts, why| facts.policies = Err(why)),
+        ("NodeImages", |facts, why| facts.node_images = Err(why)),
+    ];
+    for (what, lose) in unreadable {
+        let words = format!("{what} could not be read: you may not read it");
+        finds(|facts| lose(facts, why()), Stage::After, Verdict::Warning, &[&words, "--context"]);
+    }
+    let definition = |facts: &mut Facts| {
+        facts.definitions.insert("imagepulljobs.apps.kruise.io".to_owned(), Err(why()));
+    };
+    finds(definition, Stage::After, Verdict::Warning, &["definition imagepulljobs.apps.kruise.io could not"]);
+    finds(|facts| facts.pods = Err(why()), Stage::After, Verdict::Warning, &["the agents could not be read"]);
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::{FailureClass, FirstSyncStatus, ImageStatus};
+use prewarm_api::kruise::{FailureClass, FirstSyncStatus, ImageStatus, OwnerResult};
 use proptest::prelude::*;
 
 use super::*;
@@ -83,6 +83,7 @@ fn numbers_that_the_schema_refuses_are_moved_into_its_bounds() {
     let wild = ImageTagStatus {
         progress: 1000,
         failed_attempts: -1,
+        interruptions: -1,
         bytes_done: Some(-1),
         bytes_total: Some(i64::MIN),
         image_id: Some("x".repeat(1025)),
@@ -189,12 +190,19 @@ fn any_tag() -> impl Strategy<Value = ImageTagStatus> {
                 message: Some(message.repeat(messages)),
                 failure_class: Some(FailureClass::InvalidReference),
                 failed_attempts: attempts,
+                interruptions: attempts,
                 bytes_done: bytes,
                 bytes_total: bytes,
                 lost_at: is_lost.then(time),
+                owner_results: is_lost.then(|| vec![result(&message.repeat(messages))]),
             }
         },
     )
+}
+
+fn result(message: &str) -> OwnerResult {
+    let failure_class = Some(FailureClass::Unauthorized);
+    OwnerResult { uid: "u".repeat(36), failure_class, message: Some(message.to_owned()) }
 }
 
 proptest! {

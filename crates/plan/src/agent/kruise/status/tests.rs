@@ -25,6 +25,7 @@ fn whole() -> TaskState {
         note: Some(Note::Text("it broke".to_owned())),
         class: Some(FailureClass::NotFound),
         failed_attempts: 2,
+        interruptions: 1,
         lost_at: Some(time()),
         ..task("web", "v1", Phase::Pulling)
     }
@@ -32,7 +33,7 @@ fn whole() -> TaskState {
 
 fn waiting_for_room(free: u64) -> Arc<Status> {
     let room = Room { free, capacity: 100 };
-    let shortage = DiskRoom { room, min_free: MinFree::default(), path: "/images".into() };
+    let shortage = DiskRoom { room, inodes: None, min_free: MinFree::default(), path: "/images".into() };
     let note = Some(Note::Wait(WaitReason::NoRoom(shortage)));
     let task = TaskState { note, ..task("web", "v1", Phase::Waiting) };
     Arc::new(Status::of(Report::new(vec![task], None, None)))
@@ -73,6 +74,7 @@ fn a_status_counts_phases_and_sorts_names_and_tags() {
             ..FirstSyncStatus::default()
         }),
         image_filesystem: Some(ImageFilesystem { free_bytes: 1, capacity_bytes: 2 }),
+        reported_by: None,
     };
     assert_eq!(build(&Report::new(tasks.to_vec(), Some(first_sync), Some(room))), wanted);
 }
@@ -89,7 +91,7 @@ fn every_part_of_a_state_is_written_and_read_back() {
         json!({
             "tag": "v1", "phase": "Pulling", "progress": 99, "version": 3, "imageID": "web@sha256:1",
             "startTime": "2026-11-16T02:37:56Z", "completionTime": "2026-11-16T02:37:56Z",
-            "message": "it broke", "failureClass": "NotFound", "failedAttempts": 2,
+            "message": "it broke", "failureClass": "NotFound", "failedAttempts": 2, "interruptions": 1,
             "bytesDone": 9, "bytesTotal": 10, "lostAt": "2026-11-16T02:37:56Z",
         })
     );
@@ -108,15 +110,15 @@ fn every_part_of_a_state_is_written_and_read_back() {
 fn a_status_of_any_shape_is_read_without_harm() {
     assert!(reported(&json!({ "imageStatuses": { "a": { "tags": [{ "tag": 1 }, "x"] } } })).is_empty());
     assert_eq!(reported_first_sync(&json!({ "firstSyncStatus": 5 })), None);
-    assert!(Status::read(&json!({ "desired": "many" }), []).is_none());
+    assert!(Status::read(&json!({ "desired": "many" }), &Echo::default(), []).is_none());
 }
 
 #[test]
 fn a_status_that_this_agent_wrote_is_recognized_with_its_reasons() {
     let (written, next) = (waiting_for_room(12), waiting_for_room(9));
-    let recognized = Status::read(&stored(&written), [&next, &written]).unwrap();
+    let recognized = Status::read(&stored(&written), &Echo::default(), [&next, &written]).unwrap();
     assert_eq!(recognized.change(&next), Change::Nothing, "only the amount of room changed");
-    let read = Status::read(&stored(&written), []).unwrap();
+    let read = Status::read(&stored(&written), &Echo::default(), []).unwrap();
     assert_eq!(read.change(&written), Change::Nothing, "it says the same");
     assert_eq!(read.change(&next), Change::Step, "the reason behind the text is not known");
 }
@@ -135,5 +137,28 @@ fn a_detail_that_another_program_wrote_is_replaced() {
     let own = Status::of(Report::new(vec![task("web", "v1", Phase::Pulling)], None, None));
     let mut other = stored(&own);
     other["imageStatuses"]["web"]["tags"][0]["bytesDone"] = json!(5);
-    assert_eq!(Status::read(&other, []).unwrap().change(&own), Change::Progress);
+    assert_eq!(Status::read(&other, &Echo::default(), []).unwrap().change(&own), Change::Progress);
+}
+
+#[test]
+fn what_the_server_made_of_our_own_status_is_our_own() {
+    let written = waiting_for_room(7);
+    let mut pruned = stored(&written);
+    pruned["imageStatuses"]["web"]["tags"][0].as_object_mut().unwrap().remove("message");
+    let mut echo = Echo::default();
+    echo.begin(written.wire().clone());
+    echo.settle(serde_json::from_value(pruned.clone()).ok(), time(), 0.0);
+    let read = Status::read(&pruned, &echo, [&written]).unwrap();
+    assert_eq!((read.is_own(), read.change(&written)), (true, Change::Nothing));
+    let foreign = Status::read(&pruned, &Echo::default(), [&written]).unwrap();
+    assert!(!foreign.is_own());
+}
+
+#[test]
+fn who_reports_and_how_much_room_there_is_makes_no_other_status() {
+    let report = |free| Report::new(Vec::new(), None, Some(Room { free, capacity: 100 }));
+    let (one, other) = (Status::of(report(1)).by("agent-1"), Status::of(report(2)).by("agent-2"));
+    assert_eq!((one.fingerprint(), one.change(&other)), (other.fingerprint(), Change::Nothing));
+    assert_eq!(other.reporter(), Some("agent-2"));
+    assert_eq!(Status::of(report(1)).by(&"x".repeat(300)).reporter().map(str::len), Some(253));
 }

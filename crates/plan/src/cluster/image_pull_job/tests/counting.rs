@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cluster::demands::roll::Counts;
 use crate::object::NodeName;
 
 fn stages() -> impl Strategy<Value = Stage> {
@@ -98,7 +99,7 @@ fn a_node_that_left_holds_its_place_and_counts_nowhere() {
     let left = |stage| Standing { is_member: false, bytes: Some((1, 2)), ..member(stage) };
     let mut roll = roll([left(Stage::Granted(at(0))), left(PULLING), left(Stage::Failed)]);
     assert_eq!(roll.taken(at(0)), 2);
-    assert_eq!(roll.counts(), roll::Counts::default());
+    assert_eq!(roll.counts(), Counts::default());
     assert!(roll.unfinished().is_empty() && roll.failed().count() == 0);
 }
 

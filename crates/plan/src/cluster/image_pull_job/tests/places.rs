@@ -1,6 +1,7 @@
 //! Whom a job grants (kruise R49–R51, W6; design 7).
 
 use super::*;
+use crate::cluster::node_image::node::Want;
 
 fn wanted(fields: &Value, now: i64, roll: &mut Roll) -> Vec<String> {
     let job = started(fields);

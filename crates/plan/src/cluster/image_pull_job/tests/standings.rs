@@ -1,10 +1,10 @@
 //! Where one node is for one job (kruise R45, R63, T40–T46, W12, W13).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::FailureClass;
+use prewarm_api::kruise::{FailureClass, OwnerResult};
 
 use super::*;
-use crate::cluster::image_pull_job::standing::{needed, standing};
+use crate::cluster::demands::standing::{needed, standing};
 use crate::cluster::node_image::node::Want;
 use crate::demand::selection::Requirements;
 use crate::support::build::{labelled, secret, uid};
@@ -22,13 +22,20 @@ fn node(entries: &[Entry]) -> Node {
 struct Asking {
     completion: CompletionType,
     secrets: Vec<SecretReference>,
+    asks_always: bool,
     lacks_secret: bool,
     is_member: bool,
 }
 
 impl Default for Asking {
     fn default() -> Self {
-        Self { completion: CompletionType::Always, secrets: Vec::new(), lacks_secret: false, is_member: true }
+        Self {
+            completion: CompletionType::Always,
+            secrets: Vec::new(),
+            asks_always: false,
+            lacks_secret: false,
+            is_member: true,
+        }
     }
 }
 
@@ -44,6 +51,7 @@ impl Asking {
             key,
             is_lasting: self.completion == CompletionType::Never,
             secrets: &self.secrets,
+            asks_always: self.asks_always,
             lacks_secret: self.lacks_secret,
             is_member: self.is_member,
         }
@@ -101,6 +109,47 @@ fn the_phase_of_the_round_is_the_stage() {
     assert_eq!(stage(&[between]), PULLING);
 }
 
+/// A pull that took the credentials of these owners and was refused to those.
+fn private(counts: &[&str], refused: &[&str]) -> Entry {
+    let result = |job: &str, failure_class| OwnerResult { uid: uid(job), failure_class, message: None };
+    let counts = counts.iter().map(|job| result(job, None));
+    let refused = refused.iter().map(|job| result(job, Some(FailureClass::Unauthorized)));
+    let results = counts.chain(refused).collect();
+    let entry = entry("nginx:1").of(&["a", "b"]).succeeded(at(0));
+    entry.answer(|status| status.owner_results = Some(results))
+}
+
+/// kruise S7
+#[test]
+fn a_result_counts_for_whom_the_node_says_it_does() {
+    assert_eq!(stage(&[private(&["a", "b"], &[])]), Stage::Succeeded);
+    assert_eq!(stage(&[private(&["a"], &["b"])]), Stage::Succeeded);
+    assert_eq!(stage(&[private(&["b"], &["a"])]), Stage::Failed);
+}
+
+/// kruise S7
+#[test]
+fn a_job_that_came_later_is_served_by_what_is_there_unless_it_asks_the_registry() {
+    let always = Asking { asks_always: true, ..Asking::default() };
+    let late = node(&[private(&["b"], &[])]);
+    assert_eq!(Asking::default().standing(&late).unwrap().stage, Stage::Succeeded);
+    assert_eq!(always.standing(&late).unwrap().stage, Stage::Waiting, "it is granted in its turn");
+    let early = node(&[private(&["a", "b"], &[])]);
+    assert_eq!(always.standing(&early).unwrap().stage, Stage::Succeeded);
+}
+
+/// kruise W12
+#[test]
+fn a_job_that_was_refused_is_tried_again_with_a_secret_that_came_late() {
+    let asking = Asking { secrets: vec![secret("regcred-1", Some("batch"))], ..Asking::default() };
+    assert_eq!(asking.need(private(&["b"], &["a"])), Some(Need::Retry));
+    assert_eq!(
+        asking.need(private(&["a"], &["b"])),
+        Some(Need::Attach),
+        "others are not pulled again for it"
+    );
+}
+
 #[test]
 fn a_node_without_a_node_image_is_nobodys() {
     assert_eq!(Asking::default().standing(&Node::default()), None);
@@ -109,7 +158,7 @@ fn a_node_without_a_node_image_is_nobodys() {
 #[test]
 fn a_node_is_told_from_the_decision_on() {
     let mut node = node(&[]);
-    node.intend(&key("nginx:1"), uid("a").into(), Want::Grant, at(5));
+    node.intend(&key("nginx:1"), uid("a").into(), Want::Grant, at(5), 0);
     let stage = |node: &Node| Asking::default().standing(node).unwrap().stage;
     assert_eq!(stage(&node), Stage::Granted(at(5)));
     node.send();
@@ -122,7 +171,7 @@ fn a_node_is_told_from_the_decision_on() {
 #[test]
 fn an_entry_that_is_not_taken_has_failed() {
     let mut node = node(&[]);
-    node.intend(&key("nginx:1"), uid("a").into(), Want::Grant, at(5));
+    node.intend(&key("nginx:1"), uid("a").into(), Want::Grant, at(5), 0);
     node.send();
     let (carried, _) = node.land();
     node.refused(&carried, "too many");
@@ -159,7 +208,7 @@ fn a_task_on_a_node_that_left_is_withdrawn_until_it_has_begun() {
 fn a_write_on_its_way_to_a_node_that_left_still_counts() {
     let left = Asking { is_member: false, ..Asking::default() };
     let mut node = node(&[]);
-    node.intend(&key("nginx:1"), uid("a").into(), Want::Grant, at(5));
+    node.intend(&key("nginx:1"), uid("a").into(), Want::Grant, at(5), 0);
     assert_eq!(left.standing(&node), None);
     node.send();
     assert_eq!(
@@ -239,7 +288,7 @@ fn after_two_losses_in_an_hour_six_hours_pass() {
 fn what_is_under_way_is_not_wanted_again() {
     for want in [Want::Attach, Want::Retry, Want::Renew, Want::Withdraw] {
         let mut node = node(&[mine().failed(at(0))]);
-        node.intend(&key("nginx:1"), uid("a").into(), want, at(5));
+        node.intend(&key("nginx:1"), uid("a").into(), want, at(5), 0);
         assert_eq!(with_secret().standing(&node).unwrap().need, None);
         let (uid, key) = (uid("a"), key("nginx:1"));
         assert_eq!(needed(&with_secret().claim(&uid, &key), &node), Some(Need::Retry));

@@ -131,3 +131,64 @@ fn a_restart_of_an_idle_world_writes_nothing() {
     world.restart();
     assert_eq!(world.settle(), 0);
 }
+
+/// A kernel with so many nodes, each with an empty NodeImage.
+fn with_nodes(count: usize) -> crate::cluster::Kernel {
+    let mut kernel = kernel();
+    for number in 0..count {
+        let name = format!("n{number:05}");
+        kernel.observe(Input::seen(node(&name)), at(0));
+        kernel.observe(Input::seen(node_image(&name, &[])), at(0));
+    }
+    kernel
+}
+
+fn visits(kernel: &crate::cluster::Kernel, name: &str) -> u64 {
+    kernel.visits(Kind::ImagePullJob, &job_key(name)).unwrap()
+}
+
+/// A tenant may make any number of jobs; what each of them costs is up to the nodes that it names.
+#[test]
+fn a_job_that_names_nodes_costs_the_nodes_that_it_names() {
+    let mut kernel = with_nodes(10_000);
+    kernel.observe(
+        Input::seen(job("two", &json!({"selector": {"names": ["n00007", "n09000", "nowhere"]}}))),
+        at(0),
+    );
+    kernel.observe(Input::seen(job("none", &json!({"selector": {"names": ["nowhere"]}}))), at(0));
+    assert_eq!((visits(&kernel, "two"), visits(&kernel, "none")), (3, 1));
+    drop(kernel.cycle(at(0)));
+    let before = (visits(&kernel, "two"), visits(&kernel, "none"));
+    for number in 0..100 {
+        let name = format!("n{number:05}");
+        kernel.observe(Input::seen(unready(node(&name))), at(1));
+    }
+    assert_eq!((visits(&kernel, "two"), visits(&kernel, "none")), (before.0 + 1, before.1));
+    drop(kernel.cycle(at(1)));
+    assert_eq!(kernel.explain(&job_key("two"), at(1)).unwrap().len(), 2);
+}
+
+#[test]
+fn a_named_node_that_comes_later_is_served() {
+    let mut world = World::of(&["n1"]);
+    world.create(job("a", &json!({"parallelism": 9, "selector": {"names": ["n1", "n2"]}}))).settle();
+    world.store.put_node(node("n2"));
+    world.settle();
+    assert_eq!(world.granted("a"), ["n1", "n2"]);
+    world.store.delete_node("n1");
+    world.settle();
+    assert_eq!(world.counts("a")[0], 1);
+}
+
+#[test]
+fn a_job_that_is_made_to_name_other_nodes_leaves_those_before() {
+    let mut world = World::of(&["n1", "n2"]);
+    world.create(job("a", &json!({"selector": {"names": ["n1"]}}))).settle();
+    edit(&mut world, "a", &json!({"selector": {"names": ["n2"]}}));
+    world.pass(SECOND);
+    assert_eq!((world.granted("a"), world.counts("a")), (vec!["n2".to_owned()], [1, 1, 0, 0]));
+    edit(&mut world, "a", &json!({"selector": {"names": ["n1"]}}));
+    world.restart();
+    world.pass(SECOND);
+    assert_eq!(world.granted("a"), ["n1"]);
+}

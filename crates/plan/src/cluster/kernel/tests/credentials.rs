@@ -3,6 +3,7 @@
 use prewarm_api::kruise::FailureClass;
 
 use super::*;
+use crate::cluster::command::Read;
 use crate::cluster::secret::{Content, Copy};
 use crate::object::SourceKey;
 use crate::support::build::{CONFIG, NAMESPACE};
@@ -161,6 +162,54 @@ fn an_attached_secret_whose_answer_was_lost_hides_nothing() {
     assert!(world.tag("n1", "nginx:1").is_none(), "the task is withdrawn");
 }
 
+/// A copy goes within a minute of its source, also under a job that never ends.
+#[test]
+fn the_copy_of_a_source_that_is_gone_for_a_while_goes() {
+    let mut world = World::of(&["n1"]);
+    world.store.sources.insert(source(), 1);
+    world.create(private("a", &json!({}))).settle();
+    world.store.sources.remove(&source());
+    world.pass(seconds(20));
+    assert_eq!(world.store.copies.len(), 1, "whoever replaces a Secret deletes it for a moment");
+    for _ in 0..8 {
+        world.pass(seconds(5));
+    }
+    assert!(world.store.copies.is_empty());
+    assert_eq!(condition(&world, "a", "SecretsReady"), Some((false, "SecretMissing".to_owned())));
+    world.store.sources.insert(source(), 2);
+    world.pass(seconds(6));
+    assert_eq!(world.store.copies.len(), 1, "one that comes back is copied again");
+}
+
+/// What a copy holds is read for the registries of the jobs that name the source, and for no others.
+#[test]
+fn a_source_is_read_for_the_registries_of_its_jobs() {
+    let registries = |commands: &[Command]| -> Vec<Vec<String>> {
+        let excerpt = |command: &Command| match command {
+            Command::Read(Read::Source(excerpt)) => Some(excerpt.registries.iter().cloned().collect()),
+            _ => None,
+        };
+        commands.iter().filter_map(excerpt).collect()
+    };
+    let mut world = World::of(&["n1"]);
+    world.store.sources.insert(source(), 1);
+    world.create(private("a", &json!({"image": "reg.example/app:1"})));
+    let commands = world.cycle();
+    assert_eq!(registries(&commands), [["reg.example"]]);
+    for command in commands {
+        world.carry_out(command, Fate::Fine);
+    }
+    world.settle();
+    world.create(private("b", &json!({"image": "nginx:1"})));
+    let commands = world.cycle();
+    assert_eq!(registries(&commands), [["docker.io", "reg.example"]], "at once, not at the next look");
+    for command in commands {
+        world.carry_out(command, Fate::Fine);
+    }
+    world.settle();
+    assert_eq!((world.granted("a").len(), world.granted("b").len()), (1, 1));
+}
+
 /// kruise R57, R62
 #[test]
 fn a_finished_job_goes_when_its_copy_is_released() {
@@ -171,9 +220,9 @@ fn a_finished_job_goes_when_its_copy_is_released() {
     assert_eq!(world.store.copies.len(), 1);
     world.pull_all();
     world.settle();
-    assert!(world.store.copies.is_empty());
+    assert_eq!((world.store.copies.len(), world.store.jobs.len()), (1, 1));
     world.pass(seconds(5));
-    assert!(world.store.jobs.is_empty());
+    assert_eq!((world.store.copies.len(), world.store.jobs.len()), (0, 0));
 }
 
 /// kruise R60, T69
@@ -203,4 +252,49 @@ fn a_job_of_the_config_namespace_uses_its_secrets_as_they_are() {
         (vec!["regcred".to_owned()], 1)
     );
     assert_eq!(world.pass(seconds(60)), 0);
+}
+
+fn is_copy(command: &Command) -> bool {
+    matches!(command, Command::Write(Write { ticket, .. }) if ticket.kind == Kind::Secret)
+}
+
+#[test]
+fn a_copy_that_cannot_be_written_is_tried_less_and_less_often() {
+    let mut world = World::of(&["n1"]);
+    world.store.sources.insert(source(), 1);
+    world.create(private("a", &json!({})));
+    let refused = |command: &Command| if is_copy(command) { Fate::Lost } else { Fate::Fine };
+    world.pass_with(seconds(3600), refused);
+    let tries = world.log.iter().filter(|(_, command)| is_copy(command)).count();
+    assert!((10..30).contains(&tries), "{tries}");
+    world.pass(seconds(300));
+    assert_eq!(world.store.copies.len(), 1);
+}
+
+#[test]
+fn a_copy_outlives_its_last_job_by_five_seconds() {
+    let mut world = World::of(&["n1"]);
+    world.store.sources.insert(source(), 1);
+    world.create(private("a", &json!({"completionPolicy": {"type": "Always"}}))).settle();
+    world.pull_all();
+    world.pass(seconds(2));
+    assert!(world.status("a").completion_time.is_some());
+    world.pass(seconds(2));
+    assert_eq!(world.store.copies.len(), 1);
+    world.pass(seconds(4));
+    assert_eq!(world.store.copies.len(), 0);
+    assert_eq!(world.store.jobs[&job_key("a")].metadata.finalizers.clone().unwrap_or_default(), [""; 0]);
+}
+
+#[test]
+fn a_copy_does_not_outlive_a_job_that_is_deleted() {
+    let mut world = World::of(&["n1"]);
+    world.store.sources.insert(source(), 1);
+    world.create(private("a", &json!({"completionPolicy": {"type": "Always"}}))).settle();
+    world.pull_all();
+    world.pass(seconds(2));
+    assert_eq!(world.store.copies.len(), 1);
+    world.store.delete_job(&job_key("a"), world.now);
+    world.settle();
+    assert_eq!((world.store.copies.len(), world.store.jobs.len()), (0, 0));
 }

@@ -3,7 +3,7 @@
 use prewarm_api::kruise::NodeImage;
 
 use super::*;
-use crate::cluster::image_pull_job::pod::PodFacts;
+use crate::cluster::demands::pod::PodFacts;
 use crate::support::build::secret;
 
 const JOBS: [&str; 4] = ["one", "two", "other", "broken"];

@@ -3,6 +3,7 @@
 use prewarm_api::kruise::ImageListPullJob;
 
 use super::*;
+use crate::support::build::finished;
 
 /// A list of this many images for all nodes.
 fn list(images: usize) -> ImageListPullJob {
@@ -112,4 +113,31 @@ fn a_child_that_takes_long_reports_every_five_seconds() {
     assert_eq!(world.log[before..].iter().filter(is_status).count(), 0);
     world.pass(seconds(2));
     assert_eq!(world.log[before..].iter().filter(is_status).count(), 1);
+}
+
+/// UIDs are no secret, and an owner reference has no namespace.
+#[test]
+fn a_child_that_somebody_forges_in_another_namespace_is_none() {
+    let mut world = World::of(&["n1"]);
+    let mut forged = finished(job("forged", &json!({"image": "tool-0:1", "parallelism": 100})));
+    forged.metadata.namespace = Some("other".to_owned());
+    forged.metadata.owner_references =
+        serde_json::from_value(json!([{"apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "ImageListPullJob", "name": "tools", "uid": "tools", "controller": true}]))
+        .unwrap();
+    world.create(forged);
+    world.store.create_list(list(1));
+    world.settle();
+    let own: Vec<&str> = world
+        .store
+        .jobs
+        .iter()
+        .filter(|(key, _)| key.namespace == "team")
+        .map(|(_, job)| job.spec.image.as_str())
+        .collect();
+    assert_eq!((own, world.store.jobs.len()), (vec!["tool-0:1"], 2));
+    assert_eq!(world.store.images["n1"].spec.images.len(), 1, "its own child is granted");
+    world.store.delete_list(&list_key());
+    world.settle();
+    assert!(world.store.images["n1"].spec.images.is_empty());
 }

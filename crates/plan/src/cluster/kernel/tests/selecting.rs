@@ -1,7 +1,7 @@
 //! Which nodes a job has, and what happens to those that it loses (kruise R40, R42, T90–T92, W8).
 
 use super::*;
-use crate::cluster::image_pull_job::pod::PodFacts;
+use crate::cluster::demands::pod::PodFacts;
 
 fn by_labels(name: &str) -> ImagePullJob {
     job(name, &json!({"parallelism": 100, "selector": {"matchLabels": {"pool": "gpu"}}}))

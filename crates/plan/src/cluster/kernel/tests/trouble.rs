@@ -270,3 +270,33 @@ fn refuse(world: &mut World, node: &str) {
     let outcome = Outcome::Refused("no".to_owned());
     world.kernel.observe(Input::Settled { ticket, outcome, jitter: 0.0 }, world.now);
 }
+
+#[test]
+fn grants_that_were_never_written_are_never_more_than_the_job_allows() {
+    let mut world = World::of(&["n1", "n2"]);
+    let trouble = |command: &Command| if written_node(command).is_some() { Fate::Lost } else { Fate::Fine };
+    world.create(job("a", &json!({})));
+    for _ in 0..60 {
+        world.pass_with(seconds(10), trouble);
+        assert!(world.counts("a")[1] <= 1, "{:?}", world.counts("a"));
+    }
+    world.pass(seconds(300));
+    assert!(!world.granted("a").is_empty());
+}
+
+#[test]
+fn a_server_that_refuses_for_a_minute_is_told_once_for_all_nodes() {
+    let mut world = World::of(&["n1", "n2", "n3"]);
+    world.create(broad("a"));
+    let trouble = |command: &Command| if written_node(command).is_some() { Fate::Lost } else { Fate::Fine };
+    world.pass_with(seconds(50), trouble);
+    let complaints = |world: &World| {
+        let events = world.events.iter().filter(|event| event.notice.reason == "WriteFailed");
+        events.map(|event| event.notice.note.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(complaints(&world), [""; 0]);
+    world.pass_with(seconds(400), trouble);
+    let told = complaints(&world);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].ends_with("nobody answers"), "{told:?}");
+}

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use prewarm_api::kruise::{ImagePullPolicy, ImageTagSpec, SandboxConfig};
+use prewarm_api::kruise::{ImagePullPolicy, ImageTagSpec, OwnerResult, SandboxConfig};
 use serde_json::{Value, json};
 
 use super::*;
@@ -145,11 +145,47 @@ fn a_second_job_begins_another_round_where_the_image_is_not() {
     }
 }
 
+/// kruise S7: what was pulled with credentials of others is pulled again for a job that asks the registry.
+#[test]
+fn a_job_that_came_after_a_private_pull_begins_another_round_only_if_it_asks_the_registry() {
+    let counts = OwnerResult { uid: uid("a"), failure_class: None, message: None };
+    let private = entry("nginx:1").of(&["a", "b"]).version(3).succeeded(at(0));
+    let private = private.answer(|status| status.owner_results = Some(vec![counts]));
+    let granted = |late: ImagePullJob| {
+        let scene = Scene::of(node_image("n1", slice::from_ref(&private))).job(job("a", &json!({})));
+        scene.job(late).at(100).want("b", "nginx:1", Want::Grant)
+    };
+    let tag = granted(always("b")).after().spec.images["nginx"].tags[0].clone();
+    assert_eq!((tag.version, owners(&tag)), (4, vec!["a", "b"]));
+    assert!(granted(job("b", &json!({}))).is_settled());
+}
+
+/// An image of many tenants keeps no list of all who ever wanted it.
+#[test]
+fn copies_that_are_gone_or_serve_no_job_go_with_the_next_write() {
+    let (mine, new) = (secret("mine", Some("batch")), secret("new", Some("batch")));
+    let entry = entry("nginx:1").of(&["a"]);
+    let entry =
+        ["mine", "gone", "stranger"].into_iter().fold(entry, |entry, name| entry.secret(name, Some("batch")));
+    let entry = entry.secret("by-hand", None);
+    let scene = || {
+        let scene = Scene::of(node_image("n1", slice::from_ref(&entry)));
+        let scene = scene.secrets(&["mine", "new", "stranger", "by-hand"]);
+        scene.job_with(job("a", &json!({})), slice::from_ref(&mine))
+    };
+    assert!(scene().is_settled(), "by itself it is worth no write");
+    let scene = scene().job_with(job("b", &json!({})), slice::from_ref(&new));
+    let after = scene.want("b", "nginx:1", Want::Grant).after();
+    let expected = [mine, secret("by-hand", None), new];
+    assert_eq!(after.spec.images["nginx"].pull_secrets.as_deref(), Some(&expected[..]));
+}
+
 /// kruise T54
 #[test]
 fn secrets_of_both_jobs_are_on_the_image() {
     let entry = entry("nginx:1").of(&["a"]).secret("one", Some("batch"));
-    let scene = Scene::of(node_image("n1", &[entry])).job(job("a", &json!({})));
+    let one = secret("one", Some("batch"));
+    let scene = Scene::of(node_image("n1", &[entry])).job_with(job("a", &json!({})), slice::from_ref(&one));
     let scene = scene.job_with(job("b", &json!({})), &[secret("two", Some("batch"))]);
     let after = scene.want("b", "nginx:1", Want::Grant).after();
     let expected = [secret("one", Some("batch")), secret("two", Some("batch"))];

@@ -6,7 +6,7 @@ use prewarm_api::names::message::{NODE_SILENT, TASK_DEADLINE};
 use serde_json::json;
 
 use super::*;
-use crate::cluster::node_image::silence::judged;
+use crate::cluster::node_image::silence::{Begun, judged};
 use crate::support::build::{Entry, entry};
 
 const PATIENCE: i64 = 600;
@@ -57,6 +57,34 @@ fn a_pull_that_exceeds_its_deadline_by_ten_minutes_has_failed() {
     let entry = with_deadline(100).pulling(at(50));
     assert_eq!(wake_at(entry.clone(), 0, 0), Some(at(50 + 100 + PATIENCE)));
     assert_eq!(verdicts(entry, 749, 50 + 100 + PATIENCE), [(TASK_DEADLINE, 0)]);
+}
+
+/// A pull of which the node says that it began at one second and this process heard at another.
+fn heard(says: i64, heard: i64, now: i64) -> Scene {
+    let mut scene = Scene::of(node_image("n1", &[with_deadline(100).pulling(at(says))])).at(now);
+    let image = scene.node.image.clone().unwrap();
+    scene.node.begun = Begun::default();
+    scene.node.begun.observe(&image, image.keys(), at(heard));
+    scene
+}
+
+#[test]
+fn a_node_whose_clock_is_wrong_has_its_deadline_from_when_it_was_heard_of() {
+    for says in [-1800, 50, 1800] {
+        let patient = heard(says, 50, 50 + 100 + PATIENCE - 1);
+        assert!(patient.is_settled(), "{says}");
+        assert_eq!(patient.decide().wake_at, Some(at(50 + 100 + PATIENCE)), "{says}");
+        let action = heard(says, 50, 50 + 100 + PATIENCE).decide().action;
+        assert!(matches!(action, Some(Action::Judge { .. })), "{says}");
+    }
+}
+
+#[test]
+fn a_later_report_of_the_same_pull_moves_no_deadline() {
+    let mut scene = heard(50, 50, 50 + 100 + PATIENCE);
+    let image = scene.node.image.clone().unwrap();
+    scene.node.begun.observe(&image, image.keys(), at(500));
+    assert!(matches!(scene.decide().action, Some(Action::Judge { .. })));
 }
 
 /// kruise R17

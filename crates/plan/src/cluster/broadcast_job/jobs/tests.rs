@@ -228,3 +228,49 @@ fn jobs_and_the_pods_of_unfinished_ones_are_counted_by_state() {
     let failed = JobStates { failed: 1, ..JobStates::default() };
     assert_eq!(kernel.broadcasts.size(), (failed, BroadcastPods::default()));
 }
+
+/// A pod that names a job as its owner, as its watch shows it.
+fn forged(namespace: &str, owner: &str) -> Object {
+    let pod = Pod {
+        name: "forged".into(),
+        uid: "forged".into(),
+        owner: owner.into(),
+        resource_version: "1".to_owned(),
+        node: "node-0000".into(),
+        phase: Phase::Failed,
+        is_terminating: false,
+        restarts: 0,
+        unschedulable: None,
+    };
+    Object::BroadcastPod(ObjectKey { namespace: namespace.to_owned(), name: "forged".to_owned() }, pod)
+}
+
+/// UIDs are no secret, and an owner reference has no namespace.
+#[test]
+fn a_pod_that_somebody_forges_in_another_namespace_counts_for_no_job() {
+    let asked = |forger: &str, is_first: bool| {
+        let mut kernel = self::kernel(1);
+        let sweep = job("sweep", &json!({"failurePolicy": {"type": "FailFast"}}));
+        if is_first {
+            kernel.observe(Input::Seen(forged(forger, "sweep")), at(0));
+            see(&mut kernel, sweep);
+        } else {
+            see(&mut kernel, sweep);
+            kernel.observe(Input::Seen(forged(forger, "sweep")), at(0));
+        }
+        creations(&kernel.cycle(at(0))).len()
+    };
+    assert_eq!([asked("other", true), asked("other", false)], [1, 1], "the node gets its pod");
+    assert_eq!([asked("default", true), asked("default", false)], [0, 0], "a pod of its own has failed");
+}
+
+#[test]
+fn a_forged_pod_goes_without_a_trace() {
+    let mut kernel = self::kernel(1);
+    see(&mut kernel, job("sweep", &json!({})));
+    kernel.observe(Input::Seen(forged("other", "sweep")), at(0));
+    let key = ObjectKey { namespace: "other".to_owned(), name: "forged".to_owned() };
+    kernel.observe(Input::Gone { kind: Kind::BroadcastPod, key, uid: Some("forged".into()) }, at(0));
+    assert!(kernel.broadcasts.orphans.is_empty());
+    assert_eq!(make_all(&mut kernel), [1]);
+}

@@ -1,12 +1,13 @@
 //! A job's nodes, kept by difference: a change of one node costs the same with a hundred nodes and with ten thousand.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::queue::Queue;
 use super::standing::{Need, Stage, Standing};
+use crate::cluster::node_image::room::Crowd;
 use crate::object::NodeName;
 use crate::time::after;
 
@@ -30,6 +31,8 @@ pub struct Roll {
     /// Nodes that should have answered long ago.
     overdue: BTreeSet<NodeName>,
     waiting: Queue,
+    /// How many nodes have no room for the job, by reason.
+    crowded: BTreeMap<Crowd, usize>,
     needs: Needs,
     bytes: (i64, i64),
     has_bytes: usize,
@@ -83,11 +86,12 @@ impl Roll {
             self.desired += 1;
             match standing.stage {
                 Stage::Waiting => self.waiting.insert(node.clone(), standing.zone.clone(), standing.is_ready),
+                Stage::Crowded(crowd) => *self.crowded.entry(crowd).or_default() += 1,
                 Stage::Telling | Stage::Granted(_) | Stage::Acknowledged { .. } => self.active += 1,
                 Stage::Succeeded => self.succeeded += 1,
                 Stage::Failed => drop(self.failed.insert(node.clone())),
             }
-            if standing.stage != Stage::Waiting {
+            if standing.stage.is_served() {
                 self.waiting.serve(standing.zone.clone());
             }
             if let Some((done, total)) = standing.bytes {
@@ -98,7 +102,7 @@ impl Roll {
         match standing.stage {
             Stage::Granted(since) => drop(self.young.insert((since, node.clone()))),
             Stage::Telling | Stage::Acknowledged { .. } => self.busy += 1,
-            Stage::Waiting | Stage::Succeeded | Stage::Failed => {}
+            Stage::Waiting | Stage::Crowded(_) | Stage::Succeeded | Stage::Failed => {}
         }
         let Needs { attach, retry, renew, withdraw } = &mut self.needs;
         match standing.need {
@@ -115,11 +119,12 @@ impl Roll {
             self.desired -= 1;
             match standing.stage {
                 Stage::Waiting => self.waiting.remove(node, &standing.zone, standing.is_ready),
+                Stage::Crowded(crowd) => *self.crowded.entry(crowd).or_default() -= 1,
                 Stage::Telling | Stage::Granted(_) | Stage::Acknowledged { .. } => self.active -= 1,
                 Stage::Succeeded => self.succeeded -= 1,
                 Stage::Failed => drop(self.failed.remove(node)),
             }
-            if standing.stage != Stage::Waiting {
+            if standing.stage.is_served() {
                 self.waiting.unserve(&standing.zone);
             }
             if let Some((done, total)) = standing.bytes {
@@ -133,7 +138,7 @@ impl Roll {
                 self.overdue.remove(node);
             }
             Stage::Telling | Stage::Acknowledged { .. } => self.busy -= 1,
-            Stage::Waiting | Stage::Succeeded | Stage::Failed => {}
+            Stage::Waiting | Stage::Crowded(_) | Stage::Succeeded | Stage::Failed => {}
         }
         let Needs { attach, retry, renew, withdraw } = &mut self.needs;
         match standing.need {
@@ -173,13 +178,21 @@ impl Roll {
     /// How many places are taken at this time: nodes that are being told, nodes that have answered and are not done, and
     /// nodes that may still answer (design 7).
     pub fn taken(&mut self, now: Timestamp) -> usize {
+        self.find_overdue(now);
+        self.busy + self.young.len()
+    }
+
+    /// The nodes that give up their place at this time because they have not answered.
+    pub fn find_overdue(&mut self, now: Timestamp) -> Vec<NodeName> {
+        let mut found = Vec::new();
         while let Some((since, _)) = self.young.first()
             && after(*since, ACKNOWLEDGE_WITHIN) <= now
             && let Some((_, node)) = self.young.pop_first()
         {
-            self.overdue.insert(node);
+            self.overdue.insert(node.clone());
+            found.push(node);
         }
-        self.busy + self.young.len()
+        found
     }
 
     /// When a place becomes free without any node's doing.
@@ -195,6 +208,11 @@ impl Roll {
     /// The waiting nodes.
     pub fn waiting(&self) -> &Queue {
         &self.waiting
+    }
+
+    /// How many nodes have no room for the job for this reason.
+    pub fn crowded(&self, crowd: Crowd) -> usize {
+        self.crowded.get(&crowd).copied().unwrap_or_default()
     }
 
     /// Failed nodes to be tried once more.

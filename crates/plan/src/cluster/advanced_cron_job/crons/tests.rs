@@ -11,7 +11,7 @@ use crate::cluster::advanced_cron_job::runs::{Fate, Runs};
 use crate::cluster::command::{Command, Outcome, Read, Ticket, Verb, Write};
 use crate::cluster::size::JobStates;
 use crate::cluster::{Input, Kernel, Kind, Object, Settings, Target};
-use crate::object::{ObjectKey, Uid};
+use crate::object::{ObjectKey, OwnerKey, Uid};
 use crate::support::world::kernel;
 
 fn at(second: i64) -> Timestamp {
@@ -257,7 +257,7 @@ fn a_run_that_is_gone_before_its_making_is_answered_does_not_come_back() {
     kernel.observe(Input::Gone { kind: Kind::ImageListPullJob, key, uid }, at(0));
     let outcome = Outcome::Written(object.into());
     kernel.observe(Input::Settled { ticket, outcome, jitter: 0.5 }, at(3600));
-    assert_eq!(kernel.crons.runs_of("hourly").len(), 0);
+    assert_eq!(kernel.crons.runs_of(&OwnerKey::new("default", "hourly")).len(), 0);
 }
 
 #[test]
@@ -320,4 +320,24 @@ fn a_run_that_is_made_more_than_a_minute_after_its_time_is_late() {
     assert_eq!(Fate::of_begun(at(0), &run), Fate::Late);
     run.began_at = Some(at(60));
     assert_eq!(Fate::of_begun(at(0), &run), Fate::OnTime);
+}
+
+/// UIDs are no secret, and an owner reference has no namespace.
+#[test]
+fn a_run_that_somebody_forges_in_another_namespace_holds_up_nothing() {
+    let forged: ImageListPullJob = serde_json::from_value(json!({
+        "metadata": {"name": "forged", "namespace": "other", "uid": "forged", "resourceVersion": "1",
+            "ownerReferences": [{"apiVersion": "apps.kruise.io/v1beta1", "kind": "AdvancedCronJob",
+                "name": "hourly", "uid": "hourly", "controller": true}]},
+        "spec": {"images": ["a"], "completionPolicy": {}},
+    }))
+    .unwrap();
+    let mut kernel = self::kernel();
+    see(&mut kernel, cron("hourly", &json!({"spec": {"concurrencyPolicy": "Forbid"}})));
+    see(&mut kernel, forged);
+    let asked = settle(&mut kernel, 3600);
+    assert!(asked.contains(&"create hourly-1794877200".to_owned()), "{asked:?}");
+    let active = held(&kernel, "hourly").status.unwrap().active.unwrap();
+    let names: Vec<&str> = active.iter().filter_map(|run| run.name.as_deref()).collect();
+    assert_eq!(names, ["hourly-1794877200"]);
 }

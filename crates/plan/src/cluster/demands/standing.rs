@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use prewarm_api::kruise::{FailureClass, PullPhase, SecretReference};
 
 use crate::cluster::node_image::node::{Node, Want};
-use crate::cluster::node_image::record::{ImageRecord, TagRecord};
+use crate::cluster::node_image::record::{ImageRecord, Share, TagRecord, TagStatus};
+use crate::cluster::node_image::room::Crowd;
 use crate::object::{ImageKey, NodeZone};
 use crate::time::after;
 
@@ -17,6 +18,7 @@ pub const LOSS_PAUSE: Duration = Duration::from_hours(6);
 
 /// What of a job settles where a node is.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact about the job")]
 pub struct Claim<'a> {
     /// The job's UID.
     pub uid: &'a str,
@@ -24,6 +26,8 @@ pub struct Claim<'a> {
     pub key: &'a ImageKey,
     /// Whether it holds until its owner goes.
     pub is_lasting: bool,
+    /// Whether the registry is asked even if the node has the image.
+    pub asks_always: bool,
     /// The Secrets that its pulls use.
     pub secrets: &'a [SecretReference],
     /// Whether it names a Secret that is not there.
@@ -54,6 +58,8 @@ pub struct Standing {
 pub enum Stage {
     /// Nothing was asked of it.
     Waiting,
+    /// Nothing can be asked of it: its NodeImage has no room for the job.
+    Crowded(Crowd),
     /// A write that tells it to pull is on its way.
     Telling,
     /// It was told to pull at this time, or is to be told, and has not answered.
@@ -67,6 +73,13 @@ pub enum Stage {
     Succeeded,
     /// It could not pull.
     Failed,
+}
+
+impl Stage {
+    /// Whether the node has had its turn.
+    pub fn is_served(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Crowded(_))
+    }
 }
 
 /// What the job has to do on a node, apart from granting a waiting one.
@@ -106,9 +119,14 @@ pub fn standing(claim: &Claim, node: &Node) -> Option<Standing> {
     let stage = match (pull, owned) {
         (Some(pull), _) if pull.is_under_way => Stage::Telling,
         (Some(pull), _) => Stage::Granted(pull.since),
-        (None, Some(tag)) => stage(tag),
+        (None, Some(tag)) => stage(claim, tag),
         (None, None) if node.refusal(claim.key).is_some() => Stage::Failed,
-        (None, None) => Stage::Waiting,
+        (None, None) => match node.crowded.get(claim.key, claim.uid) {
+            None => Stage::Waiting,
+            // It fits nowhere, and waiting does not help.
+            Some(Crowd::TooLarge) => Stage::Failed,
+            Some(crowd) => Stage::Crowded(crowd),
+        },
     };
     let need = needed(claim, node).filter(|_| intent.is_none());
     let bytes = owned.and_then(|tag| tag.current()?.bytes);
@@ -120,8 +138,13 @@ pub fn standing(claim: &Claim, node: &Node) -> Option<Standing> {
 pub fn needed(claim: &Claim, node: &Node) -> Option<Need> {
     let (image, tag) = owned(claim, node)?;
     // What is not taken is not tried again until there is more room.
-    let is_refused = node.refusal(claim.key).is_some();
-    need(claim, image, tag, stage(tag)).filter(|_| !is_refused)
+    let is_refused = node.refusal(claim.key).is_some() || node.crowded.get(claim.key, claim.uid).is_some();
+    need(claim, image, tag, stage(claim, tag)).filter(|_| !is_refused)
+}
+
+/// Whether a grant has anything to do: the job does not have the tag, or has it with a result of others.
+pub fn may_be_granted(claim: &Claim, node: &Node) -> bool {
+    owned(claim, node).is_none_or(|(_, tag)| stage(claim, tag) == Stage::Waiting)
 }
 
 fn owned<'a>(claim: &Claim, node: &'a Node) -> Option<(&'a ImageRecord, &'a TagRecord)> {
@@ -129,11 +152,16 @@ fn owned<'a>(claim: &Claim, node: &'a Node) -> Option<(&'a ImageRecord, &'a TagR
     tag.is_owned_by(claim.uid).then_some((image, tag))
 }
 
-fn stage(tag: &TagRecord) -> Stage {
+fn stage(claim: &Claim, tag: &TagRecord) -> Stage {
     match tag.current() {
         None => Stage::Granted(tag.created_at.unwrap_or(Timestamp::UNIX_EPOCH)),
         Some(status) => match status.phase {
-            PullPhase::Succeeded => Stage::Succeeded,
+            PullPhase::Succeeded => match status.share(claim.uid) {
+                Share::Refused(_) => Stage::Failed,
+                // It was pulled before this job came. What is there is enough unless the registry has to be asked.
+                Share::None if claim.asks_always => Stage::Waiting,
+                Share::None | Share::Counts => Stage::Succeeded,
+            },
             PullPhase::Failed => Stage::Failed,
             PullPhase::Pulling => Stage::Acknowledged { has_started: true },
             PullPhase::Waiting => Stage::Acknowledged { has_started: status.started_at.is_some() },
@@ -146,7 +174,11 @@ fn need(claim: &Claim, image: &ImageRecord, tag: &TagRecord, stage: Stage) -> Op
         let has_not_begun = matches!(stage, Stage::Granted(_) | Stage::Acknowledged { has_started: false });
         return has_not_begun.then_some(Need::Withdraw);
     }
-    let is_for_lack = stage == Stage::Failed && tag.current().is_some_and(|status| is_for_lack(status.class));
+    let class = |status: &TagStatus| match status.share(claim.uid) {
+        Share::Refused(class) => Some(class),
+        Share::Counts | Share::None => status.class,
+    };
+    let is_for_lack = stage == Stage::Failed && tag.current().map(class).is_some_and(is_for_lack);
     if claim.secrets.iter().any(|secret| !image.secrets.contains(secret)) {
         return Some(if is_for_lack { Need::Retry } else { Need::Attach });
     }

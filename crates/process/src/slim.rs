@@ -1,13 +1,11 @@
-//! Nodes and pods without what we do not need: a whole pod takes thirty kilobytes, and a cluster has many.
+//! Nodes and pods without what decisions do not need: a whole pod takes thirty kilobytes, and a cluster has many.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::Resource;
 use kube::api::ObjectMeta;
-use prewarm_plan::cluster::image_pull_job::pod::PodFacts;
+use prewarm_plan::cluster::demands::pod::PodFacts;
 use prewarm_plan::object::ObjectKey;
 use serde::Deserialize;
 
@@ -81,41 +79,40 @@ impl SlimPod {
     }
 }
 
-/// Stands for a kind of Kubernetes.
+/// Lets a struct with `metadata` stand for a kind of Kubernetes.
+#[macro_export]
 macro_rules! stands_for {
     ($slim:ty, $whole:ty) => {
-        impl Resource for $slim {
+        impl ::kube::Resource for $slim {
             type DynamicType = ();
-            type Scope = <$whole as Resource>::Scope;
+            type Scope = <$whole as ::kube::Resource>::Scope;
 
-            fn kind((): &()) -> Cow<'_, str> {
-                <$whole as Resource>::kind(&())
+            fn kind((): &()) -> ::std::borrow::Cow<'_, str> {
+                <$whole as ::kube::Resource>::kind(&())
             }
 
-            fn group((): &()) -> Cow<'_, str> {
-                <$whole as Resource>::group(&())
+            fn group((): &()) -> ::std::borrow::Cow<'_, str> {
+                <$whole as ::kube::Resource>::group(&())
             }
 
-            fn version((): &()) -> Cow<'_, str> {
-                <$whole as Resource>::version(&())
+            fn version((): &()) -> ::std::borrow::Cow<'_, str> {
+                <$whole as ::kube::Resource>::version(&())
             }
 
-            fn plural((): &()) -> Cow<'_, str> {
-                <$whole as Resource>::plural(&())
+            fn plural((): &()) -> ::std::borrow::Cow<'_, str> {
+                <$whole as ::kube::Resource>::plural(&())
             }
 
-            fn meta(&self) -> &ObjectMeta {
+            fn meta(&self) -> &::kube::api::ObjectMeta {
                 &self.metadata
             }
 
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
+            fn meta_mut(&mut self) -> &mut ::kube::api::ObjectMeta {
                 &mut self.metadata
             }
         }
     };
 }
-
-pub(super) use stands_for;
 
 stands_for!(SlimNode, Node);
 stands_for!(SlimPod, Pod);

@@ -1,13 +1,12 @@
-//! The pods that jobs select by: where they run and what they are labelled with, and nothing else of them.
+//! The pods that demands select by: where they run and what they are labelled with, and nothing else of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::record::Job;
-use crate::cluster::{Kernel, Target};
+use crate::cluster::Kernel;
 use crate::demand::selection::Selection;
 use crate::object::{NodeName, ObjectKey, Uid};
 
-/// A pod, as far as jobs select by it.
+/// A pod, as far as demands select by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodFacts {
     /// The node it runs on, if it has one.
@@ -56,11 +55,11 @@ impl Pods {
 impl Kernel {
     /// A pod is like this; `None` if it is gone.
     pub(in crate::cluster) fn observe_pod(&mut self, key: &ObjectKey, facts: Option<PodFacts>) {
-        let old = self.jobs.pods.put(key, None);
-        let concerned = if old == facts { Vec::new() } else { self.jobs_by_pods(&key.namespace) };
+        let old = self.demands.pods.put(key, None);
+        let concerned = if old == facts { Vec::new() } else { self.demands_by_pods(&key.namespace) };
         for uid in concerned {
-            let Some(job) = self.jobs.all.get_mut(&uid) else { continue };
-            let Selection::Pods(requirements) = &job.demand.nodes else { continue };
+            let Some(record) = self.demands.get_mut(&uid) else { continue };
+            let Selection::Pods(requirements) = &record.demand.nodes else { continue };
             let place = |facts: &Option<PodFacts>| {
                 let facts = facts.as_ref().filter(|facts| requirements.matches(&facts.labels));
                 facts.and_then(PodFacts::place).cloned()
@@ -70,51 +69,58 @@ impl Kernel {
                 continue;
             }
             if let Some(node) = &from {
-                uncount(&mut job.pods, node);
+                uncount(&mut record.pods, node);
             }
             if let Some(node) = &to {
-                *job.pods.entry(node.clone()).or_default() += 1;
+                *record.pods.entry(node.clone()).or_default() += 1;
             }
             for node in from.into_iter().chain(to) {
                 self.update_standing(&uid, &node);
             }
         }
-        self.jobs.pods.put(key, facts);
+        self.demands.pods.put(key, facts);
     }
 
     /// All pods of a namespace are known.
     pub(in crate::cluster) fn know_pods(&mut self, namespace: &str) {
-        self.jobs.pods.known.insert(namespace.to_owned());
-        for uid in self.jobs_by_pods(namespace) {
+        self.demands.pods.known.insert(namespace.to_owned());
+        for uid in self.demands_by_pods(namespace) {
             // Pods that were known before may be gone.
             self.update_standings(&uid);
-            self.agenda.mark(Target::Job(uid));
+            self.agenda.mark_all(self.demands.get(&uid).map(|record| record.target.clone()));
         }
     }
 
     /// The pods of a namespace are not watched any more.
     pub(in crate::cluster) fn unwatch_pods(&mut self, namespace: &str) {
-        self.jobs.pods.by_namespace.remove(namespace);
-        self.jobs.pods.known.remove(namespace);
-        for uid in self.jobs_by_pods(namespace) {
+        self.demands.pods.by_namespace.remove(namespace);
+        self.demands.pods.known.remove(namespace);
+        for uid in self.demands_by_pods(namespace) {
             self.count_pods(&uid);
         }
     }
 
-    fn jobs_by_pods(&self, namespace: &str) -> Vec<Uid> {
-        let selects = |job: &Job| job.is_active() && matches!(job.demand.nodes, Selection::Pods(_));
-        let jobs = self.jobs.all.iter().filter(|(_, job)| job.key.namespace == namespace && selects(job));
-        jobs.map(|(uid, _)| uid.clone()).collect()
+    /// The namespaces whose pods have to be watched.
+    pub(in crate::cluster) fn pod_namespaces(&self) -> BTreeSet<String> {
+        let by_pods = self.demands.all.values().filter(|record| record.is_active() && record.is_by_pods());
+        by_pods.map(|record| record.key.namespace.clone()).collect()
     }
 
-    /// Counts the pods that a job selects by, on each node.
+    fn demands_by_pods(&self, namespace: &str) -> Vec<Uid> {
+        let by_pods = self.demands.all.iter().filter(|(_, record)| {
+            record.key.namespace == namespace && record.is_active() && record.is_by_pods()
+        });
+        by_pods.map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// Counts the pods that a demand selects by, on each node.
     pub(super) fn count_pods(&mut self, uid: &Uid) {
-        let Some(job) = self.jobs.all.get_mut(uid) else { return };
-        job.pods.clear();
-        if let Selection::Pods(requirements) = &job.demand.nodes {
-            for facts in self.jobs.pods.of(&job.key.namespace) {
+        let Some(record) = self.demands.all.get_mut(uid) else { return };
+        record.pods.clear();
+        if let Selection::Pods(requirements) = &record.demand.nodes {
+            for facts in self.demands.pods.of(&record.key.namespace) {
                 if let Some(node) = facts.place().filter(|_| requirements.matches(&facts.labels)) {
-                    *job.pods.entry(node.clone()).or_default() += 1;
+                    *record.pods.entry(node.clone()).or_default() += 1;
                 }
             }
         }

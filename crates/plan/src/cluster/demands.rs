@@ -1,0 +1,172 @@
+//! Who wants what of which nodes, whatever kind of object says so.
+//!
+//! A kind reads its object into a `Demand` and places it here under the object's UID. From then on the table knows where each node
+//! is for it (`standing`, `roll`), who waits in which order (`queue`), and whom it may grant (`wants`). NodeImages, Secrets,
+//! explanations and figures work on this table and never ask which kind is behind a demand.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use prewarm_api::kruise::{GROUP, IMAGE_PULL_JOB};
+use prewarm_api::reference_object::ObjectReference;
+
+use crate::cluster::Target;
+use crate::cluster::node_image::record::Shared;
+use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
+
+mod member;
+mod place;
+pub mod pod;
+pub mod queue;
+mod record;
+pub mod roll;
+pub mod standing;
+mod wants;
+
+pub(in crate::cluster) use member::is_member;
+pub(in crate::cluster) use place::Statement;
+pub(in crate::cluster) use record::{DemandRecord, State};
+pub use wants::{UnknownNodes, Wants, wants};
+
+use pod::Pods;
+
+/// The kinds that make demands, by group.
+const OWNERS: &[(&str, &str)] = &[
+    (GROUP, IMAGE_PULL_JOB),
+    #[cfg(test)]
+    (crate::cluster::wish::GROUP, crate::cluster::wish::KIND),
+];
+
+/// Whether an owner of an entry is of a kind that makes demands, in whichever version. Others are not ours to judge.
+pub fn makes_demands(owner: &ObjectReference) -> bool {
+    let group = owner.api_version.as_deref().and_then(|version| version.split_once('/'));
+    let kind = group.map(|(group, _)| group).zip(owner.kind.as_deref());
+    kind.is_some_and(|kind| OWNERS.contains(&kind))
+}
+
+/// All demands.
+#[derive(Debug, Default)]
+pub struct Demands {
+    all: BTreeMap<Uid, DemandRecord>,
+    uids: HashMap<ObjectKey, Uid>,
+    /// The active demands for each image.
+    by_image: BTreeMap<ImageKey, BTreeSet<Uid>>,
+    /// The active demands that name a node, by its name, as far as they have named the same nodes since they were made.
+    by_node: HashMap<NodeName, BTreeSet<Uid>>,
+    /// All other active demands: each of them may have to do with any node.
+    wide: BTreeSet<Uid>,
+    pods: Pods,
+    /// Demands that are gone or over and whose entries have to be found.
+    left: BTreeSet<Uid>,
+}
+
+impl Demands {
+    /// The demand of the object with this UID.
+    pub(in crate::cluster) fn get(&self, uid: &str) -> Option<&DemandRecord> {
+        self.all.get(uid)
+    }
+
+    /// The demand of the object with this UID.
+    pub(in crate::cluster) fn get_mut(&mut self, uid: &str) -> Option<&mut DemandRecord> {
+        self.all.get_mut(uid)
+    }
+
+    /// The demand of the object of this name.
+    pub(in crate::cluster) fn named(&self, key: &ObjectKey) -> Option<&DemandRecord> {
+        self.all.get(self.uids.get(key)?)
+    }
+
+    /// The UID of the object of this name.
+    pub(in crate::cluster) fn uid(&self, key: &ObjectKey) -> Option<&Uid> {
+        self.uids.get(key)
+    }
+
+    /// Who makes the demand of the object of this name.
+    pub(in crate::cluster) fn target(&self, key: &ObjectKey) -> Option<Target> {
+        self.named(key).map(|record| record.target.clone())
+    }
+
+    /// All demands, by UID.
+    pub(in crate::cluster) fn iter(&self) -> impl Iterator<Item = (&Uid, &DemandRecord)> {
+        self.all.iter()
+    }
+
+    /// How many are gone or over and have entries that are yet to be found.
+    pub(in crate::cluster) fn left(&self) -> usize {
+        self.left.len()
+    }
+
+    /// The object behind a demand is gone: its entries have to be found.
+    pub(in crate::cluster) fn find_entries_of(&mut self, uid: Uid) {
+        self.left.insert(uid);
+    }
+
+    /// The active demands that may have to do with a node.
+    fn of_node(&self, name: &NodeName) -> Vec<Uid> {
+        let narrow = self.by_node.get(name).into_iter().flatten();
+        narrow.chain(&self.wide).cloned().collect()
+    }
+
+    /// Files an active demand by the nodes that it may have to do with.
+    fn file(&mut self, uid: &Uid, shared: &mut Shared) {
+        self.unfile(uid);
+        let Some(record) = self.all.get_mut(uid) else { return };
+        let Some(names) = record.fixed_names() else {
+            self.wide.insert(uid.clone());
+            return;
+        };
+        record.filed_under = names.iter().map(|name| shared.text(name)).collect();
+        for name in &record.filed_under {
+            self.by_node.entry(name.clone()).or_default().insert(uid.clone());
+        }
+    }
+
+    /// Takes a demand out where it was filed.
+    fn unfile(&mut self, uid: &Uid) {
+        self.wide.remove(uid);
+        let names = self.all.get_mut(uid).map(|record| std::mem::take(&mut record.filed_under));
+        for name in names.unwrap_or_default() {
+            if let Some(uids) = self.by_node.get_mut(&name) {
+                uids.remove(uid);
+                if uids.is_empty() {
+                    self.by_node.remove(&name);
+                }
+            }
+        }
+    }
+
+    fn insert(&mut self, uid: Uid, record: DemandRecord) {
+        self.uids.insert(record.key.clone(), uid.clone());
+        self.all.insert(uid, record);
+    }
+
+    fn remove(&mut self, uid: &Uid) -> Option<DemandRecord> {
+        let record = self.all.remove(uid)?;
+        if self.uids.get(&record.key) == Some(uid) {
+            self.uids.remove(&record.key);
+        }
+        Some(record)
+    }
+
+    /// Puts a demand among the active ones of its image.
+    fn list(&mut self, uid: &Uid) {
+        let Some(image) = self.image(uid) else { return };
+        self.by_image.entry(image).or_default().insert(uid.clone());
+    }
+
+    /// Takes a demand out of the active ones of its image.
+    fn unlist(&mut self, uid: &Uid) {
+        let Some(image) = self.image(uid) else { return };
+        if let Some(uids) = self.by_image.get_mut(&image) {
+            uids.remove(uid);
+            if uids.is_empty() {
+                self.by_image.remove(&image);
+            }
+        }
+    }
+
+    /// The place of a demand among the images: those whose image cannot be read have one, too.
+    fn image(&self, uid: &Uid) -> Option<ImageKey> {
+        let no_image = || ImageKey { name: String::new(), tag: String::new() };
+        Some(self.all.get(uid)?.demand.image.clone().unwrap_or_else(no_image))
+    }
+}
