@@ -25,7 +25,8 @@ pub async fn a_node_that_joins_late_gets_its_pod_unless_it_is_tainted() -> anyho
     let node = world.cluster.node(Runtime::Containerd).await?;
     label(&world.client()?, node.name(), "late").await?;
     scene.until("pod of the new node", |job| counters(job) == [1, 0, 1, 0]).await?;
-    ensure!(scene.nodes().await? == [node.name()], "the pod ran elsewhere");
+    let nodes = scene.nodes().await?;
+    ensure!(nodes == [node.name()], "pods on {nodes:?} instead of {}\n{}", node.name(), scene.whole().await?);
 
     let taint = json!({"spec": {"taints": [{"key": "test.example/closed", "effect": "NoSchedule"}]}});
     let nodes = Api::<Node>::all(world.client()?);

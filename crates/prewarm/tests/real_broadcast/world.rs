@@ -158,6 +158,16 @@ impl Scene<'_> {
         Ok(nodes)
     }
 
+    /// The job, its pods, the nodes' taints, and what the controller logged: whatever tells how it came to this.
+    pub async fn whole(&self) -> anyhow::Result<String> {
+        let job = self.jobs.get("sweep").await?;
+        let pods = self.pods.list(&ListParams::default()).await?.items;
+        let nodes = Api::<Node>::all(self.world.client()?).list(&ListParams::default()).await?.items;
+        let taints: Vec<_> = nodes.into_iter().map(|node| (node.metadata.name, node.spec)).collect();
+        let log = self.world.controller.log_tail();
+        Ok(format!("{job:#?}\n{pods:#?}\n{taints:#?}\nthe controller logged\n{log}"))
+    }
+
     pub async fn edit(&self, patch: Value) -> anyhow::Result<()> {
         self.jobs.patch("sweep", &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(())
