@@ -161,7 +161,7 @@ impl Loop {
             // What it was compared with was out of date already.
             return self.find_runtime(Duration::ZERO);
         }
-        self.used = reported.map(|_| runtime.place().to_owned());
+        self.used = self.reported.borrow().as_ref().map(|_| runtime.place().to_owned());
         self.use_runtime(runtime, room);
     }
 
