@@ -17,9 +17,11 @@ use prewarm_plan::backoff;
 use prewarm_plan::cluster::unkept;
 use prewarm_plan::object::attempts::Attempts;
 use prewarm_plan::object::echo::{Answer, Echo};
+use prewarm_plan::object::unknown::Unknown;
 use prewarm_plan::time::after;
 use prewarm_process::log::chain;
-use serde_json::json;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
 use tracing::{debug, warn};
 
 /// How long one write may take before the latest state is tried instead.
@@ -36,6 +38,8 @@ pub struct Reporter {
     uid: Option<String>,
     /// What the server holds, as far as is known; nothing if that cannot be read.
     stored: Option<Arc<Status>>,
+    /// What a newer version wrote into it, which stays there.
+    unknown: Option<Unknown>,
     /// What was written last, which the server holds soon or already.
     sent: Option<Arc<Status>>,
     /// The resource version of the newest state that is known.
@@ -55,7 +59,7 @@ pub struct Reporter {
 /// One write to carry out.
 pub struct Report {
     pub uid: String,
-    pub status: Arc<Status>,
+    pub status: Value,
 }
 
 impl Reporter {
@@ -71,6 +75,7 @@ impl Reporter {
         }
         self.version = version;
         self.stored = self.status_of(object);
+        self.unknown = unknown_of(object);
     }
 
     /// The status that an object shows, if another program wrote it than the one of this name. What is older than our last
@@ -109,7 +114,11 @@ impl Reporter {
                 self.sent = Some(status.clone());
                 self.echo.begin(status.wire().clone());
                 self.attempts.begin(status.fingerprint());
-                Due::Now(Report { uid, status: status.clone() })
+                let mut wire = json!(**status);
+                if let Some(unknown) = &self.unknown {
+                    unknown.restore(&mut wire);
+                }
+                Due::Now(Report { uid, status: wire })
             }
         }
     }
@@ -218,7 +227,7 @@ pub enum Trouble {
 pub async fn write(api: Api<DynamicObject>, node: String, report: Report) -> Result<DynamicObject, Trouble> {
     let patch = json!([
         { "op": "test", "path": "/metadata/uid", "value": report.uid },
-        { "op": "add", "path": "/status", "value": *report.status },
+        { "op": "add", "path": "/status", "value": report.status },
     ]);
     let patch: json_patch::Patch = serde_json::from_value(patch).map_err(|_| Trouble::Failed)?;
     let params = PatchParams::default();
@@ -243,6 +252,13 @@ pub async fn write(api: Api<DynamicObject>, node: String, report: Report) -> Res
             Err(Trouble::Unanswered)
         }
     }
+}
+
+/// What the status of an object says that this version cannot read.
+fn unknown_of(object: &DynamicObject) -> Option<Unknown> {
+    let stored = object.data.get("status")?;
+    let known = NodeImageStatus::deserialize(stored).ok()?;
+    Unknown::of(stored, &json!(known))
 }
 
 fn has_no_causes(status: &kube::core::Status) -> bool {

@@ -12,7 +12,7 @@ use prewarm_clock::Clock;
 use prewarm_credentials::CredentialSource;
 use prewarm_plan::agent::Moment;
 use prewarm_plan::agent::assignment::Assignment;
-use prewarm_plan::agent::conditions::{Conditions, Gate, Surroundings};
+use prewarm_plan::agent::conditions::{Conditions, Gate, RuntimeSearch, Surroundings};
 use prewarm_plan::agent::runtime::Patience;
 use prewarm_plan::agent::worklist::Outcome;
 use prewarm_process::client::limited;
@@ -20,13 +20,14 @@ use prewarm_process::event::Writer;
 use prewarm_process::wake::sleep_until;
 use prewarm_process::watch::Crowd;
 use prewarm_runtime::{CallError, Runtime};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::info;
 
 use crate::check;
 use crate::config::Config;
+use crate::connection::{Found, NoRuntime};
 use crate::event::{Events, events};
 use crate::health::Health;
 use crate::look;
@@ -80,7 +81,9 @@ impl Agent {
 /// What the loop observes.
 enum Message {
     Seen(Seen),
-    Found(Runtime, Option<RoomGuard>),
+    Found(Found, Option<RoomGuard>),
+    /// There is no runtime for this reason.
+    NotFound(NoRuntime),
     /// The disk of the runtime was found later than the runtime.
     Guarded(RoomGuard),
     Updated(u64, Update),
@@ -111,6 +114,12 @@ struct Loop {
     gate: Gate,
     reporter: Reporter,
     runtime: Option<(Runtime, Option<RoomGuard>)>,
+    /// How far the search for it is while there is none.
+    search: RuntimeSearch,
+    /// The runtime that the node's kubelet reports, as the NodeImage says it.
+    reported: watch::Sender<Option<String>>,
+    /// The socket on which the node's runtime answered last.
+    used: Option<String>,
     workers: BTreeMap<u64, Worker>,
     /// Looks ahead for the present worklist.
     look_ahead: Option<Worker>,
@@ -149,6 +158,9 @@ impl Loop {
             gate: Gate::default(),
             reporter: Reporter::default(),
             runtime: None,
+            search: RuntimeSearch::Unanswered,
+            reported: watch::Sender::new(None),
+            used: None,
             workers: BTreeMap::new(),
             look_ahead: None,
             watcher: None,
@@ -219,7 +231,7 @@ impl Loop {
         let surroundings = Surroundings {
             parallel: self.agent.config.parallel,
             is_stopping: self.stop_at.is_some(),
-            has_runtime: self.runtime.is_some(),
+            runtime: if self.runtime.is_some() { RuntimeSearch::Found } else { self.search },
             disk: guard.and_then(RoomGuard::read),
         };
         self.gate.judge(surroundings)

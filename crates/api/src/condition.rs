@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::unknown::Unknown;
+
 /// What is known about an object, with bounds: the fields of `metav1.Condition`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -27,4 +29,8 @@ pub struct Condition {
     /// Why, in a sentence.
     #[schemars(length(max = 32768))]
     pub message: String,
+    /// What a newer version has written besides.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: Unknown,
 }

@@ -25,4 +25,5 @@ pub mod schema;
 pub mod selector;
 pub mod served;
 pub mod text;
+pub mod unknown;
 pub mod validate;

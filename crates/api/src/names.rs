@@ -5,6 +5,9 @@
 pub const DELETION_PROTECTION_FINALIZER: &str = "apps.kruise.io/deletion-protection";
 /// Label of a NodeImage that may exist without a Node.
 pub const FAKE_NODE_IMAGE_LABEL: &str = "apps.kruise.io/fake-nodeimage";
+/// Annotation of a NodeImage: the container runtime that the node's kubelet reports, such as `containerd://2.4.2`. Its agent finds
+/// the node's runtime by it.
+pub const NODE_RUNTIME_ANNOTATION: &str = "apps.kruise.io/container-runtime";
 /// Label of a node's operating system.
 pub const OS_LABEL: &str = "kubernetes.io/os";
 /// Value of [`OS_LABEL`] on nodes that agents can run on.

@@ -9,6 +9,11 @@ pub const SYSTEM_NAMESPACE: &str = "prewarm-system";
 /// The Lease that determines which controller leads. It has this name in every installation.
 pub const LEASE: &str = "prewarm-controller";
 
+/// The Lease of OpenKruise's manager, which works on the same kinds, and its namespace.
+pub const RIVAL_LEASE: &str = "kruise-manager";
+/// The namespace of [`RIVAL_LEASE`].
+pub const RIVAL_NAMESPACE: &str = "kruise-system";
+
 /// A program's account and its permissions.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
@@ -296,6 +301,15 @@ pub const CONTROLLER: Account = Account {
             resource: "leases",
             names: &[LEASE],
             verbs: &["get", "update"],
+        },
+        // Two managers at once are noticed. The namespace may not exist, so that a role there could not be installed.
+        Permission {
+            part: Part::Base,
+            scope: Scope::Cluster,
+            group: "coordination.k8s.io",
+            resource: "leases",
+            names: &[RIVAL_LEASE],
+            verbs: &["get"],
         },
         // A permission to create cannot be restricted to a name.
         Permission {

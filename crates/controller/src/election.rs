@@ -3,9 +3,12 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use prewarm_process::client::limited;
+use prewarm_process::watch::Crowd;
 use tokio::task::JoinSet;
 
 use crate::lease::{Lease, Loss, Term};
+use crate::rival;
 use crate::run::{Controller, lead};
 
 /// Runs until `stop` ends, and leads whenever the Lease says so; without a Lease, from the start.
@@ -29,6 +32,9 @@ pub async fn run(
         () = lease.acquire() => {
             controller.health.leads();
             let mut renewal = renew(lease.clone());
+            let mut lookout = JoinSet::new();
+            let client = limited(controller.client.clone(), Crowd::Few);
+            lookout.spawn(rival::observe(client, controller.health.clone()));
             tokio::select! {
                 // A process that was frozen hears first that it leads no more.
                 biased;

@@ -16,6 +16,8 @@ pub struct Health {
     undefined: Arc<Mutex<BTreeSet<Kind>>>,
     /// What a reader should know although it works.
     remark: Arc<Mutex<Option<String>>>,
+    /// That somebody else manages the same kinds.
+    rival: Arc<Mutex<Option<String>>>,
     /// Whether the loop of a leader turns.
     pub pulse: Pulse,
 }
@@ -56,6 +58,11 @@ impl Health {
         *lock(&self.remark) = remark;
     }
 
+    /// That somebody else manages the same kinds; nothing if nobody does.
+    pub fn set_rival(&self, rival: Option<String>) {
+        *lock(&self.rival) = rival;
+    }
+
     /// The check of life.
     pub fn alive(&self) -> Checks {
         let (checks, pulse) = (Checks::default(), self.pulse.clone());
@@ -65,13 +72,12 @@ impl Health {
 
     /// The checks of readiness.
     pub fn checks(&self) -> Checks {
-        let (state, role, remark) = (self.state.clone(), self.state.clone(), self.remark.clone());
+        let (state, role) = (self.state.clone(), self.state.clone());
+        let remarks = [self.remark.clone(), self.rival.clone()];
         let checks = Checks::default().with_remark(move || {
             let role = if role.load(Ordering::Relaxed) == STANDBY { "standby" } else { "leader" };
-            match &*lock(&remark) {
-                Some(remark) => format!("{role}; {remark}"),
-                None => role.to_owned(),
-            }
+            let remarks = remarks.iter().filter_map(|remark| lock(remark).clone());
+            std::iter::once(role.to_owned()).chain(remarks).collect::<Vec<_>>().join("; ")
         });
         checks.register("caches", move || match state.load(Ordering::Relaxed) {
             SYNCING => Err("the cluster's objects have not all been read yet".to_owned()),
@@ -132,6 +138,9 @@ mod tests {
         let health = Health::default();
         health.set_remark(Some("fields are lost".to_owned()));
         assert_eq!(says(&health).1, Some("standby; fields are lost".to_owned()));
+        health.set_rival(Some("another manages them, too".to_owned()));
+        assert_eq!(says(&health).1, Some("standby; fields are lost; another manages them, too".to_owned()));
+        health.set_rival(None);
         health.set_remark(None);
         assert_eq!(says(&health).1, Some("standby".to_owned()));
     }

@@ -11,6 +11,7 @@ mod election;
 mod health;
 pub mod lease;
 mod metrics;
+mod rival;
 mod run;
 mod watch;
 

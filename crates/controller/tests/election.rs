@@ -9,7 +9,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease as Object;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use prewarm_api::kruise::NodeImage;
 use prewarm_clock::{Clock, TokioClock};
 use prewarm_controller::config::Config;
@@ -206,4 +206,38 @@ async fn a_leader_that_loses_the_lease_ends_and_writes_nothing_more() {
     cluster.add_node("node-2").await;
     pass(60.0).await;
     assert_eq!(leader.faults.journal().len(), asked);
+}
+
+/// The Lease of OpenKruise's manager, as renewed at this second.
+async fn kruise_renews(cluster: &Cluster, second: u32) {
+    let renewed = json!({ "spec": {
+        "holderIdentity": "kruise-manager-1", "renewTime": format!("2030-01-01T00:00:{second:02}.000000Z"),
+    } });
+    let api: Api<Object> = Api::namespaced(cluster.server.client(), "kruise-system");
+    api.patch("kruise-manager", &PatchParams::default(), &Patch::Merge(renewed)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_beside_which_openkruises_manager_runs_says_so_as_long_as_it_does() {
+    let cluster = Cluster::new();
+    cluster.server.install_namespace("kruise-system");
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": "kruise-manager", "namespace": "kruise-system" },
+        "spec": { "holderIdentity": "kruise-manager-1", "renewTime": "2029-12-01T00:00:00.000000Z" },
+    });
+    cluster.server.install(&lease).unwrap();
+    let one = cluster.start("one");
+    cluster.add_node("n1").await;
+    let remark = || one.health.checks().remark().unwrap();
+    pass(130.0).await;
+    assert_eq!(remark(), "leader", "one that was left behind is not renewed");
+    kruise_renews(&cluster, 1).await;
+    pass(70.0).await;
+    assert!(remark().contains("OpenKruise's manager is running, too"), "{}", remark());
+    assert!(one.health.checks().failing().is_empty(), "it works all the same");
+    pass(70.0).await;
+    assert_eq!(remark(), "leader");
+    one.stop.send(()).unwrap();
+    one.task.await.unwrap().unwrap();
 }

@@ -14,6 +14,7 @@ mod entry;
 pub mod inventory;
 pub mod kruise;
 mod message;
+pub mod node_runtime;
 mod pace;
 mod places;
 mod queue;

@@ -78,6 +78,7 @@ pub fn set_condition(
         last_transition_time: since,
         reason: finding.reason.as_str().to_owned(),
         message: shorten(finding.message),
+        unknown: present.as_deref().map(|condition| condition.unknown.clone()).unwrap_or_default(),
     };
     match present {
         Some(present) => *present = condition,
@@ -95,6 +96,8 @@ pub(crate) fn shorten(message: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use prewarm_api::unknown::Unknown;
+
     use super::*;
 
     fn at(second: i64) -> Timestamp {
@@ -116,6 +119,7 @@ mod tests {
             last_transition_time: Time(Timestamp::from_second(10).unwrap()),
             reason: "Finished".to_owned(),
             message: "done".to_owned(),
+            unknown: Unknown::default(),
         };
         assert_eq!(conditions, [expected]);
     }

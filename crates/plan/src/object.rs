@@ -6,6 +6,7 @@ mod key;
 mod name;
 pub mod store;
 pub mod timers;
+pub mod unknown;
 pub mod version;
 
 pub use key::{ImageKey, ObjectKey, OwnerKey, SourceKey};

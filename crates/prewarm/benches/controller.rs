@@ -11,6 +11,8 @@ mod floor;
 mod jobs;
 #[path = "controller/large.rs"]
 mod large;
+#[path = "controller/many.rs"]
+mod many;
 #[path = "controller/pass.rs"]
 mod pass;
 #[path = "controller/record.rs"]
@@ -39,7 +41,7 @@ struct Scope {
 }
 
 /// The parts.
-const PARTS: [&str; 5] = ["pass", "rolling", "list", "wide", "large"];
+const PARTS: [&str; 6] = ["pass", "rolling", "list", "wide", "large", "many"];
 
 impl Scope {
     fn read(words: impl Iterator<Item = String>) -> anyhow::Result<Self> {
@@ -91,6 +93,9 @@ async fn measure(scope: Scope) -> anyhow::Result<ExitCode> {
         jobs_on(&scope, async |nodes| Cluster::embedded(nodes).await, &mut figures).await?;
         if scope.has("large") {
             large::measure(&mut figures).await?;
+        }
+        if scope.has("many") {
+            many::measure(&mut figures).await?;
         }
     }
     if scope.real {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Pod, Taint};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::ObjectMeta;
 use prewarm_plan::cluster::demands::pod::PodFacts;
 use prewarm_plan::object::ObjectKey;
 use serde::Deserialize;
 
-/// A Node's metadata, conditions, and what decides whether a pod fits it.
+/// A Node's metadata, conditions, container runtime, and what decides whether a pod fits it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SlimNode {
     #[serde(default)]
@@ -28,17 +28,30 @@ struct SlimNodeSpec {
 struct SlimNodeStatus {
     conditions: Option<Vec<NodeCondition>>,
     allocatable: Option<BTreeMap<String, Quantity>>,
+    #[serde(rename = "nodeInfo")]
+    node_info: Option<SlimNodeInfo>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SlimNodeInfo {
+    #[serde(default)]
+    container_runtime_version: String,
 }
 
 impl From<SlimNode> for Node {
     fn from(node: SlimNode) -> Self {
-        let SlimNodeStatus { conditions, allocatable } = node.status.unwrap_or_default();
+        let SlimNodeStatus { conditions, allocatable, node_info } = node.status.unwrap_or_default();
+        let node_info = node_info.map(|SlimNodeInfo { container_runtime_version }| NodeSystemInfo {
+            container_runtime_version,
+            ..NodeSystemInfo::default()
+        });
         let spec = node.spec.map(|SlimNodeSpec { taints, unschedulable }| NodeSpec {
             taints,
             unschedulable,
             ..NodeSpec::default()
         });
-        let status = NodeStatus { conditions, allocatable, ..NodeStatus::default() };
+        let status = NodeStatus { conditions, allocatable, node_info, ..NodeStatus::default() };
         Self { metadata: node.metadata, spec, status: Some(status) }
     }
 }

@@ -128,6 +128,7 @@ fn was_open(error: &Error, took: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use futures::future::join_all;
     use kube::core::Status;
 
     use super::*;
@@ -208,6 +209,23 @@ mod tests {
         let mut failures = Failures::default();
         failures.count(&Ok(Event::Apply(())), Duration::ZERO);
         assert_eq!(failures.pause(Crowd::Thousands, 1.0), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn thousands_that_lose_the_server_together_ask_it_again_evenly_over_the_spread() {
+        const AGENTS: usize = 2000;
+        let start = Instant::now();
+        let returns = join_all((0..AGENTS).map(async |_| {
+            let events = stream::iter([Err(broken()), Ok(Event::Apply(()))]);
+            let mut events = std::pin::pin!(patiently(events, Crowd::Thousands));
+            while events.next().await.is_some() {}
+            start.elapsed()
+        }));
+        let returns = returns.await;
+        for second in 0..SPREAD.as_secs() {
+            let share = returns.iter().filter(|at| at.as_secs() == second).count();
+            assert!((AGENTS / 8..=AGENTS * 3 / 8).contains(&share), "{share} in second {second}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::time::timeout;
 use tonic::{Code, Status};
 
@@ -88,16 +89,14 @@ impl Runtime {
         let filesystems = timeout(FILESYSTEMS_LIMIT, images.image_fs_info(ImageFsInfoRequest {}));
         checked(filesystems.await, endpoint, "ImageFsInfo")?;
         let version = ask_version(RuntimeServiceClient::new(channel.clone()), endpoint).await?;
-        Ok(Self::new(channel, &version))
+        Ok(Self::new(channel, endpoint, &version))
     }
 
     /// Connects to the first candidate below the directory that answers. The directory itself may be a link, as
     /// `/var/run` is, but nothing below it may.
     pub async fn detect(run_directory: &Path) -> Result<Self, ConnectError> {
-        let directory = std::fs::canonicalize(run_directory)
-            .map_err(|source| ConnectError::NoDirectory { directory: run_directory.to_owned(), source })?;
         let mut tried = Vec::new();
-        for socket in candidates(&directory) {
+        for socket in candidates(&canonical(run_directory)?) {
             match Self::connect(&Endpoint::unix(socket)).await {
                 Ok(runtime) => return Ok(runtime),
                 Err(error) => tried.push(error),
@@ -105,6 +104,30 @@ impl Runtime {
         }
         Err(ConnectError::NoneFound { directory: run_directory.to_owned(), tried })
     }
+
+    /// All candidates below the directory that answer, in the order in which they are tried; at least one.
+    pub async fn all(run_directory: &Path) -> Result<Vec<Self>, ConnectError> {
+        let sockets = candidates(&canonical(run_directory)?);
+        // All at once: one that hangs holds up the others no longer than its own limit.
+        let answers =
+            join_all(sockets.into_iter().map(async |socket| Self::connect(&Endpoint::unix(socket)).await));
+        let (mut answering, mut tried) = (Vec::new(), Vec::new());
+        for answer in answers.await {
+            match answer {
+                Ok(runtime) => answering.push(runtime),
+                Err(error) => tried.push(error),
+            }
+        }
+        if answering.is_empty() {
+            return Err(ConnectError::NoneFound { directory: run_directory.to_owned(), tried });
+        }
+        Ok(answering)
+    }
+}
+
+fn canonical(run_directory: &Path) -> Result<PathBuf, ConnectError> {
+    std::fs::canonicalize(run_directory)
+        .map_err(|source| ConnectError::NoDirectory { directory: run_directory.to_owned(), source })
 }
 
 async fn ask_version(

@@ -152,6 +152,11 @@ impl Fake {
         self.shared.set_frozen(false);
     }
 
+    /// Sets the version that it says.
+    pub fn is_version(&self, version: &str) {
+        self.shared.world().version = Some(version.to_owned());
+    }
+
     /// Sets the directory of the images.
     pub fn keeps_images_in(&self, directory: &Path) {
         directory.clone_into(&mut self.shared.world().filesystem);

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
+use crate::endpoint::Endpoint;
 use crate::error::CallError;
 use crate::image::Image;
 use crate::progress::Pulls;
@@ -29,7 +30,9 @@ pub struct Runtime {
     pub(crate) channel: Channel,
     pub(crate) pulls: Arc<Pulls>,
     kind: Kind,
+    name: Arc<str>,
     version: Arc<str>,
+    place: Arc<str>,
 }
 
 /// Which program the runtime is, which determines what it offers besides CRI.
@@ -44,18 +47,35 @@ pub enum Kind {
 }
 
 impl Runtime {
-    pub(crate) fn new(channel: Channel, version: &VersionResponse) -> Self {
+    pub(crate) fn new(channel: Channel, endpoint: &Endpoint, version: &VersionResponse) -> Self {
         let kind = match version.runtime_name.as_str() {
             "containerd" => Kind::Containerd,
             "cri-o" => Kind::CriO,
             _ => Kind::Other,
         };
-        Self { channel, pulls: Arc::default(), kind, version: version.runtime_version.as_str().into() }
+        Self {
+            channel,
+            pulls: Arc::default(),
+            kind,
+            name: version.runtime_name.as_str().into(),
+            version: version.runtime_version.as_str().into(),
+            place: endpoint.to_string().into(),
+        }
     }
 
     /// The program.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The program's name, as it reports it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The socket on which it answers.
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// The program's version, as it reports it.

@@ -171,3 +171,22 @@ async fn a_frozen_runtime_gets_ten_seconds() {
     assert!(error.contains("did not answer ImageFsInfo"), "{error}");
     assert_eq!(start.elapsed().as_secs(), Duration::from_secs(10).as_secs());
 }
+
+#[tokio::test]
+async fn all_candidates_that_answer_are_found_with_name_version_and_socket() {
+    let directory = run_directory();
+    let debian = Fake::new();
+    debian.is_version("1.7.24~ds1");
+    debian.listen(&directory.path().join("containerd/containerd.sock")).unwrap();
+    let crio = directory.path().join("crio/crio.sock");
+    Fake::crio().listen(&crio).unwrap();
+    drop(UnixListener::bind(directory.path().join("containerd.sock")).unwrap());
+    let answering = Runtime::all(directory.path()).await.unwrap();
+    let said: Vec<_> = answering.iter().map(|runtime| (runtime.name(), runtime.version())).collect();
+    assert_eq!(said, [("containerd", "1.7.24~ds1"), ("cri-o", "1.34.0")]);
+    let crio = std::fs::canonicalize(crio).unwrap();
+    assert_eq!(answering[1].place(), crio.display().to_string());
+    let empty = run_directory();
+    let error = Runtime::all(empty.path()).await.err().unwrap().to_string();
+    assert!(error.starts_with("no container runtime below"), "{error}");
+}

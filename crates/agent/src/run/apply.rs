@@ -15,7 +15,7 @@ use tracing::debug;
 
 use super::{Loop, Message, Worker};
 use crate::check;
-use crate::connection::connect;
+use crate::connection::Search;
 use crate::look::look;
 use crate::pull::{Tools, attempt};
 use crate::reporter::{Due, write};
@@ -104,12 +104,20 @@ impl Loop {
     /// Looks for the runtime in the background, after a pause.
     pub(super) fn find_runtime(&self, pause: Duration) {
         let (choice, min_free) = (self.agent.config.runtime.clone(), self.agent.config.min_free);
-        let (sender, health) = (self.sender.clone(), self.agent.health.clone());
+        let reported = self.reported.subscribe();
+        let health = self.agent.health.clone();
+        let mut search = Search::new(choice.clone(), reported, self.used.clone(), health);
+        let sender = self.sender.clone();
         tokio::spawn(async move {
             tokio::time::sleep(pause).await;
-            let runtime = connect(&choice, &health).await;
-            let room = RoomGuard::of(&runtime, &choice, min_free).await.ok();
-            drop(sender.send(Message::Found(runtime, room)).await);
+            let found = loop {
+                match search.next().await {
+                    Ok(found) => break found,
+                    Err(reason) => drop(sender.send(Message::NotFound(reason)).await),
+                }
+            };
+            let room = RoomGuard::of(&found.runtime, &choice, min_free).await.ok();
+            drop(sender.send(Message::Found(found, room)).await);
         });
     }
 

@@ -1,9 +1,12 @@
 //! What a message means for the worklist, which decides; here it only observes what happened.
 
+use std::time::Duration;
+
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use prewarm_api::names::NODE_RUNTIME_ANNOTATION;
 use prewarm_plan::agent::assignment::{Adoption, Object, Observed};
-use prewarm_plan::agent::conditions::Gate;
+use prewarm_plan::agent::conditions::{Gate, RuntimeSearch};
 use prewarm_plan::agent::runtime::Absence;
 use prewarm_plan::agent::worklist::{Ending, Failure, Outcome};
 use prewarm_plan::agent::{Moment, kruise};
@@ -14,6 +17,8 @@ use tracing::{debug, info, warn};
 
 use super::{Loop, Message, Worker};
 use crate::check;
+use crate::config::RuntimeChoice;
+use crate::connection::{Found, NoRuntime, answering};
 use crate::look;
 use crate::metrics::Target;
 use crate::pull::{Update, absence};
@@ -30,7 +35,9 @@ impl Loop {
                 self.take_over(adoption);
             }
             Message::Seen(Seen::Trouble) | Message::Due => {}
-            Message::Found(runtime, room) => self.use_runtime(runtime, room),
+            Message::Found(found, room) => self.found(found, room),
+            Message::NotFound(NoRuntime::Unanswered(_)) => self.search = RuntimeSearch::Unanswered,
+            Message::NotFound(NoRuntime::NotTheNodes(_)) => self.search = RuntimeSearch::NotTheNodes,
             Message::Guarded(room) => self.guard_disk(room),
             Message::Updated(attempt, Update::Progress(bytes)) => {
                 self.assignment.worklist.progressed(attempt, bytes);
@@ -55,6 +62,7 @@ impl Loop {
     fn adopt(&mut self, object: &DynamicObject, now: Moment) {
         let part = |name| object.data.get(name).unwrap_or(&Value::Null);
         let (spec, status) = (part("spec"), part("status"));
+        self.compare_runtime(object);
         let foreign = self.reporter.foreign(object, &self.agent.config.name);
         let observed = Observed {
             uid: object.uid().map(Uid::from),
@@ -119,6 +127,44 @@ impl Loop {
         self.cancel(attempts);
     }
 
+    /// The NodeImage says which runtime the node's kubelet uses. If that is another one than this agent's, the search begins anew;
+    /// what runs goes on.
+    fn compare_runtime(&mut self, object: &DynamicObject) {
+        let reported =
+            object.annotations().get(NODE_RUNTIME_ANNOTATION).filter(|text| !text.is_empty()).cloned();
+        let is_news = *self.reported.borrow() != reported;
+        if !is_news {
+            return;
+        }
+        self.reported.send_replace(reported.clone());
+        let Some((runtime, _)) = &self.runtime else { return };
+        if self.may_use(runtime) {
+            self.used = reported.map(|_| runtime.place().to_owned());
+        } else {
+            info!(reported, "the node's kubelet uses another container runtime");
+            self.drop_runtime();
+            self.find_runtime(Duration::ZERO);
+        }
+    }
+
+    /// Whether a runtime is the one that the kubelet reports, as far as that is known and asked for.
+    fn may_use(&self, runtime: &Runtime) -> bool {
+        let is_searched = matches!(self.agent.config.runtime, RuntimeChoice::In(_));
+        let reported = self.reported.borrow();
+        !is_searched || reported.as_deref().is_none_or(|reported| answering(runtime).agrees(reported))
+    }
+
+    fn found(&mut self, found: Found, room: Option<RoomGuard>) {
+        let Found { runtime, reported } = found;
+        let is_current = *self.reported.borrow() == reported;
+        if !is_current && !self.may_use(&runtime) {
+            // What it was compared with was out of date already.
+            return self.find_runtime(Duration::ZERO);
+        }
+        self.used = self.reported.borrow().as_ref().map(|_| runtime.place().to_owned());
+        self.use_runtime(runtime, room);
+    }
+
     fn use_runtime(&mut self, runtime: Runtime, room: Option<RoomGuard>) {
         self.agent.health.has_runtime();
         self.agent.metrics.has_runtime(true);
@@ -180,14 +226,20 @@ impl Loop {
 
     /// The runtime does not answer. That is nobody's failure; whoever wants it waits until it is found again.
     fn forget_runtime(&mut self, absence: Absence, now: Moment) {
-        if self.runtime.take().is_some() {
+        if self.runtime.is_some() {
             self.agent.metrics.reconnected(Target::Runtime);
-            self.agent.metrics.has_runtime(false);
-            self.agent.health.forget_runtime();
-            self.disk_search = None;
+            self.drop_runtime();
             let pause = self.patience.pause(absence, now.elapsed);
             self.find_runtime(pause);
         }
+    }
+
+    fn drop_runtime(&mut self) {
+        self.runtime = None;
+        self.search = RuntimeSearch::Unanswered;
+        self.agent.metrics.has_runtime(false);
+        self.agent.health.forget_runtime();
+        self.disk_search = None;
     }
 
     pub(super) fn record(&self, ending: &Ending) {

@@ -26,6 +26,7 @@ mod reports;
 mod restarts;
 mod rivals;
 mod runtime;
+mod several_runtimes;
 mod sources;
 mod stalls;
 mod tasks;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{API_VERSION, BROADCAST_JOB, BroadcastJobSpec, IMAGE_LIST_PULL_JOB, ImageListPullJobSpec};
 use crate::condition::Condition;
 use crate::reference_object::ObjectReference;
+use crate::unknown::Unknown;
 
 /// What is created, and when.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -190,6 +191,10 @@ pub struct AdvancedCronJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub conditions: Option<Vec<Condition>>,
+    /// What a newer version has written besides.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: Unknown,
 }
 
 /// Runs that were due but did not happen for one reason.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::CompletionPolicy;
+use crate::unknown::Unknown;
 
 /// The default parallelism: every node at once.
 pub const UNLIMITED_PARALLELISM: i32 = i32::MAX;
@@ -135,6 +136,10 @@ pub struct BroadcastJobStatus {
     /// `running`, `paused`, `completed` or `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<BroadcastJobPhase>,
+    /// What a newer version has written besides.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: Unknown,
 }
 
 /// The phase of the job.
@@ -176,6 +181,10 @@ pub struct BroadcastJobCondition {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub message: Option<String>,
+    /// What a newer version has written besides.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: Unknown,
 }
 
 /// The condition types that end a BroadcastJob.

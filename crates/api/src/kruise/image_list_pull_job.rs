@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pull_template::pull_template_spec;
 use crate::condition::Condition;
+use crate::unknown::Unknown;
 
 pull_template_spec! {
     /// What to pull, where, and how fast.
@@ -64,6 +65,10 @@ pub struct ImageListPullJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub conditions: Option<Vec<Condition>>,
+    /// What a newer version has written besides.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: Unknown,
 }
 
 /// An image that failed on at least one node.

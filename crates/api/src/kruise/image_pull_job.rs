@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pull_template::pull_template_spec;
 use crate::condition::Condition;
+use crate::unknown::Unknown;
 
 pull_template_spec! {
     /// What to pull, where, and how fast.
@@ -77,4 +78,8 @@ pub struct ImagePullJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub bytes_total: Option<i64>,
+    /// What a newer version has written besides.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: Unknown,
 }

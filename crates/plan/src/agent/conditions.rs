@@ -10,10 +10,21 @@ pub struct Surroundings {
     pub parallel: usize,
     /// Whether the agent stops.
     pub is_stopping: bool,
-    /// Whether the container runtime answers.
-    pub has_runtime: bool,
+    /// How far the search for the container runtime is.
+    pub runtime: RuntimeSearch,
     /// The room where images lie, if it was asked for and is known.
     pub disk: Option<DiskRoom>,
+}
+
+/// How far the search for the container runtime is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuntimeSearch {
+    /// It answers.
+    Found,
+    /// Nothing answers.
+    Unanswered,
+    /// What answers is not the runtime that the kubelet uses.
+    NotTheNodes,
 }
 
 /// What holds for all tasks at the moment.
@@ -37,11 +48,12 @@ pub struct Gate {
 impl Gate {
     /// The conditions in these surroundings.
     pub fn judge(&mut self, surroundings: Surroundings) -> Conditions {
-        let Surroundings { parallel, is_stopping, has_runtime, disk } = surroundings;
-        let hold = match (is_stopping, has_runtime) {
+        let Surroundings { parallel, is_stopping, runtime, disk } = surroundings;
+        let hold = match (is_stopping, runtime) {
             (true, _) => Some(Hold::Stopping),
-            (false, false) => Some(Hold::NoRuntime),
-            (false, true) => None,
+            (false, RuntimeSearch::Unanswered) => Some(Hold::NoRuntime),
+            (false, RuntimeSearch::NotTheNodes) => Some(Hold::NotTheNodes),
+            (false, RuntimeSearch::Found) => None,
         };
         let no_room = disk.and_then(|disk| {
             self.is_full = if self.is_full { disk.is_still_low() } else { disk.is_low() };
@@ -74,18 +86,18 @@ mod tests {
     }
 
     fn calm() -> Surroundings {
-        Surroundings { parallel: 2, is_stopping: false, has_runtime: true, disk: None }
+        Surroundings { parallel: 2, is_stopping: false, runtime: RuntimeSearch::Found, disk: None }
     }
 
     #[test]
     fn nothing_starts_without_a_runtime_or_in_an_agent_that_stops() {
         let hold = |surroundings| Gate::default().judge(surroundings).hold;
         assert_eq!(hold(calm()), None);
-        assert_eq!(hold(Surroundings { has_runtime: false, ..calm() }), Some(Hold::NoRuntime));
-        assert_eq!(
-            hold(Surroundings { has_runtime: false, is_stopping: true, ..calm() }),
-            Some(Hold::Stopping)
-        );
+        let without = |runtime| Surroundings { runtime, ..calm() };
+        assert_eq!(hold(without(RuntimeSearch::Unanswered)), Some(Hold::NoRuntime));
+        assert_eq!(hold(without(RuntimeSearch::NotTheNodes)), Some(Hold::NotTheNodes));
+        let stopping = Surroundings { is_stopping: true, ..without(RuntimeSearch::Unanswered) };
+        assert_eq!(hold(stopping), Some(Hold::Stopping));
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub enum Hold {
     Stopping,
     /// The container runtime does not answer.
     NoRuntime,
+    /// What answers is not the runtime that the node's kubelet uses.
+    NotTheNodes,
 }
 
 /// Why one task waits.
@@ -83,6 +85,11 @@ impl WaitReason {
         match self {
             Self::Held(Hold::Stopping) => "waits for the agent, which is being restarted".to_owned(),
             Self::Held(Hold::NoRuntime) => "waits for the container runtime to answer".to_owned(),
+            Self::Held(Hold::NotTheNodes) => {
+                "waits for the container runtime that the node's kubelet uses: what \
+                                              answers is another one, see the agent's /readyz and log"
+                    .to_owned()
+            }
             Self::RuntimeGone => "waits for the container runtime to come back".to_owned(),
             Self::NoRoom(shortage) => shortage.waiting(),
             Self::SlowRegistry { registry } => format!("waits because {registry} asked for fewer requests"),

@@ -29,7 +29,8 @@ impl Verb {
             Self::Create(object) => timeless(object).hash(&mut hasher),
             Self::Patch(operations, _) | Self::PatchStatus(operations) => {
                 // The tests in front name the version that was decided on.
-                let changes = operations.iter().filter(|operation| operation["op"] != "test");
+                let lasting = |operation: &&Value| operation["op"] != "test" && !is_of_the_moment(operation);
+                let changes = operations.iter().filter(lasting);
                 changes.map(timeless).collect::<Vec<Value>>().hash(&mut hasher);
             }
             Self::Delete => {}
@@ -49,6 +50,12 @@ impl Verb {
         (self.fingerprint(), uid).hash(&mut hasher);
         hasher.finish()
     }
+}
+
+/// Whether an operation is about nothing but such a field.
+fn is_of_the_moment(operation: &Value) -> bool {
+    let field = operation["path"].as_str().and_then(|path| path.rsplit('/').next());
+    field.is_some_and(|field| OF_THE_MOMENT.contains(&field))
 }
 
 /// The same without what follows from the moment.
@@ -84,6 +91,20 @@ mod tests {
         let first = status("5", 3, "2026-11-15T08:00:00Z");
         assert_eq!(status("6", 3, "2026-11-15T08:00:09Z"), first);
         assert_ne!(status("6", 4, "2026-11-15T08:00:00Z"), first);
+    }
+
+    #[test]
+    fn the_moment_makes_no_difference_where_a_field_is_written_by_itself() {
+        let grant = |version: i64, created_at: &str| {
+            let tag = |field: &str| format!("/spec/images/nginx/tags/0/{field}");
+            let operations = vec![
+                json!({"op": "add", "path": tag("version"), "value": version}),
+                json!({"op": "add", "path": tag("createdAt"), "value": created_at}),
+            ];
+            Verb::Patch(operations, 1).fingerprint()
+        };
+        assert_eq!(grant(1, "2026-11-15T08:00:00Z"), grant(1, "2026-11-15T08:00:09Z"));
+        assert_ne!(grant(1, "2026-11-15T08:00:00Z"), grant(2, "2026-11-15T08:00:00Z"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::{API_VERSION, SecretReference};
+use prewarm_api::names::NODE_RUNTIME_ANNOTATION;
 use serde_json::{Value, json};
 
 use crate::cluster::{Kind, Target, Ticket, Verb, Write};
@@ -16,6 +17,7 @@ use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
 use crate::time::earliest;
 
 pub mod crowded;
+mod difference;
 mod holders;
 mod join;
 pub mod node;
@@ -116,6 +118,8 @@ pub enum Action {
         labels: Arc<BTreeMap<String, String>>,
         /// The Node's UID.
         node_uid: Uid,
+        /// The container runtime that its kubelet reports, if it does.
+        runtime: Option<Arc<str>>,
     },
     /// Delete the one with this UID.
     Delete {
@@ -142,7 +146,9 @@ impl Action {
     /// As a write to the NodeImage of this node.
     fn write(&self, name: &NodeName) -> Write {
         let (uid, verb) = match self {
-            Self::Create { labels, node_uid } => (None, Verb::Create(Box::new(new(name, labels, node_uid)))),
+            Self::Create { labels, node_uid, runtime } => {
+                (None, Verb::Create(Box::new(new(name, labels, node_uid, runtime.as_deref()))))
+            }
             Self::Delete { uid } => (Some(uid.clone()), Verb::Delete),
             Self::Patch { operations, grants } => (None, Verb::Patch(operations.clone(), *grants)),
             Self::Judge { uid, verdicts } => (Some(uid.clone()), Verb::Judge(verdicts.clone())),
@@ -153,7 +159,7 @@ impl Action {
 }
 
 /// A NodeImage without any entry.
-fn new(name: &str, labels: &BTreeMap<String, String>, node_uid: &str) -> Value {
+fn new(name: &str, labels: &BTreeMap<String, String>, node_uid: &str, runtime: Option<&str>) -> Value {
     let mut object = json!({
         "apiVersion": API_VERSION,
         "kind": "NodeImage",
@@ -162,6 +168,9 @@ fn new(name: &str, labels: &BTreeMap<String, String>, node_uid: &str) -> Value {
     });
     if !labels.is_empty() {
         object["metadata"]["labels"] = json!(labels);
+    }
+    if let Some(runtime) = runtime {
+        object["metadata"]["annotations"] = json!({NODE_RUNTIME_ANNOTATION: runtime});
     }
     object
 }
@@ -188,6 +197,7 @@ pub fn decide(observed: &Observed) -> Decision {
     let (changes, wake_at) = changes(observed, image);
     let mut operations = patch::metadata(observed.name, node, image);
     operations.extend(patch::entries(image, &changes));
+    operations.extend(patch::runtime(node, image, operations.is_empty()));
     if !operations.is_empty() {
         let grants = grants(node);
         return Decision {
@@ -204,7 +214,11 @@ pub fn decide(observed: &Observed) -> Decision {
 fn create(node: &Node) -> Option<Action> {
     let facts = node.facts.as_ref()?;
     let is_wanted = facts.is_ready && !facts.is_terminating && !facts.is_virtual() && facts.has_agent;
-    is_wanted.then(|| Action::Create { labels: facts.labels.clone(), node_uid: facts.uid.clone() })
+    is_wanted.then(|| Action::Create {
+        labels: facts.labels.clone(),
+        node_uid: facts.uid.clone(),
+        runtime: facts.runtime.clone(),
+    })
 }
 
 /// Whether the node is gone, another one has its name (kruise R7), or nobody will ever read it.

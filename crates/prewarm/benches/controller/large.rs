@@ -70,7 +70,7 @@ pub async fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start_controller(kubeconfig: &Path, directory: &Path) -> anyhow::Result<Process> {
+pub fn start_controller(kubeconfig: &Path, directory: &Path) -> anyhow::Result<Process> {
     let mut command = Command::new(given_or(env!("CARGO_BIN_EXE_prewarm")));
     command.args(["controller", "--listen", "127.0.0.1:0", "--lease-namespace", NAMESPACE]);
     command.arg("--kubeconfig").arg(kubeconfig);

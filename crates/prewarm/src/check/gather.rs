@@ -21,7 +21,7 @@ use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt as _};
 use prewarm_api::crd;
 use prewarm_api::kruise::NodeImage;
-use prewarm_api::permission::{AGENT, CONTROLLER, LEASE};
+use prewarm_api::permission::{AGENT, CONTROLLER, LEASE, RIVAL_LEASE, RIVAL_NAMESPACE};
 use serde::de::DeserializeOwned;
 
 use super::facts::{Asked, Facts, Policies, Webhook};
@@ -33,7 +33,7 @@ const MOST_PROBES: usize = 10;
 /// The label of all objects of an installation.
 const OURS: &str = "app.kubernetes.io/part-of=prewarm";
 /// The Lease of OpenKruise's manager.
-const RIVAL: (&str, &str) = ("kruise-system", "kruise-manager");
+const RIVAL: (&str, &str) = (RIVAL_NAMESPACE, RIVAL_LEASE);
 /// The Deployment of that manager, in the same namespace.
 const RIVAL_DEPLOYMENT: &str = "kruise-controller-manager";
 /// The names of other implementations' daemons.

@@ -24,6 +24,10 @@ impl Backend for Behind {
         self.0.world().kind
     }
 
+    fn version(&self) -> Option<String> {
+        self.0.world().version.clone()
+    }
+
     async fn enter(&self, method: &'static str) {
         self.0.enter(method).await;
         self.0.changed();

@@ -20,6 +20,7 @@ const REMOVALS_KEPT: usize = 64;
 
 pub(super) struct World {
     pub kind: Kind,
+    pub version: Option<String>,
     pub plots: BTreeMap<ImageRef, Plot>,
     pub stored: Inventory,
     pub downloads: BTreeMap<usize, Download>,
@@ -42,6 +43,7 @@ impl World {
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,
+            version: None,
             plots: BTreeMap::new(),
             stored: Inventory::new(kind),
             downloads: BTreeMap::new(),

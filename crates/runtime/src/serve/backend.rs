@@ -19,6 +19,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The program that it behaves like.
     fn kind(&self) -> Kind;
 
+    /// The version that it says, if it is a certain one.
+    fn version(&self) -> Option<String> {
+        None
+    }
+
     /// Called before each call is answered, except pulls. It may delay the call.
     async fn enter(&self, _method: &'static str) {}
 

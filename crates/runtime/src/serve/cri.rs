@@ -29,7 +29,7 @@ impl<B: Backend> RuntimeService for Cri<B> {
         Ok(Response::new(VersionResponse {
             version: "0.1.0".into(),
             runtime_name: name.into(),
-            runtime_version: version.into(),
+            runtime_version: self.0.version().unwrap_or_else(|| version.to_owned()),
             runtime_api_version: "v1".into(),
         }))
     }

@@ -14,6 +14,7 @@ mod jobs;
 mod lists;
 mod meddling;
 mod never;
+mod newer_fields;
 mod node_life;
 mod optional;
 mod parallel;

@@ -156,6 +156,7 @@ fn set(
         last_transition_time: since,
         reason: Some(reason.as_str().to_owned()),
         message: (!message.is_empty()).then(|| shorten(message)),
+        unknown: present.map(|index| conditions[index].unknown.clone()).unwrap_or_default(),
     };
     match present {
         Some(index) => conditions[index] = condition,

@@ -46,6 +46,7 @@ pub(super) fn status(
         succeeded: number(tally.succeeded),
         failed_image_statuses: (!failed.is_empty()).then_some(failed),
         conditions: Some(conditions),
+        unknown: old.unknown,
     }
 }
 

@@ -61,6 +61,7 @@ pub fn status(observed: &Observed, roll: &Roll, is_late: bool) -> ImagePullJobSt
         conditions: Some(conditions),
         bytes_done: counts.bytes.map(|(done, _)| done),
         bytes_total: counts.bytes.map(|(_, total)| total),
+        unknown: old.unknown,
     }
 }
 

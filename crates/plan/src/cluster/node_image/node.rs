@@ -19,6 +19,9 @@ use crate::object::{ImageKey, NodeZone, Uid};
 /// The label with a node's zone.
 pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
+/// What a kubelet reports as its container runtime is a name and a version. Longer texts are not passed on.
+const LONGEST_RUNTIME: usize = 256;
+
 /// More entries than this need no counting: a NodeImage has fewer.
 const MOST_ENTRIES: usize = 4096;
 
@@ -67,6 +70,8 @@ pub struct Facts {
     pub is_terminating: bool,
     /// Whether an agent runs there, or is to run there.
     pub has_agent: bool,
+    /// The container runtime that its kubelet reports; nothing if it does not.
+    pub runtime: Option<Arc<str>>,
 }
 
 /// What a job wants of a node and is not written yet.
@@ -104,7 +109,9 @@ impl Facts {
     pub fn read(node: NodeObject, agents: &Requirements, shared: &mut Shared) -> Self {
         let labels = node.metadata.labels.unwrap_or_default();
         let is_linux = labels.get(OS_LABEL).is_none_or(|system| system == LINUX);
-        let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+        let status = node.status.unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
+        let runtime = status.node_info.map(|info| info.container_runtime_version).unwrap_or_default();
         let is_ready = conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True");
         Self {
             uid: node.metadata.uid.unwrap_or_default().into(),
@@ -113,6 +120,7 @@ impl Facts {
             zone: shared.text(labels.get(ZONE_LABEL).map_or("", String::as_str)),
             labels: shared.labels(labels),
             is_terminating: node.metadata.deletion_timestamp.is_some(),
+            runtime: (1..=LONGEST_RUNTIME).contains(&runtime.len()).then(|| shared.text(&runtime)),
         }
     }
 

@@ -106,7 +106,8 @@ impl Kernel {
 
 /// Whether nothing but the status has changed, which is the agent's.
 fn is_report(old: &NodeImageRecord, new: &NodeImageRecord) -> bool {
-    let has_same_spec = old.generation == new.generation && old.labels == new.labels;
+    let has_same_metadata = old.labels == new.labels && old.runtime == new.runtime;
+    let has_same_spec = old.generation == new.generation && has_same_metadata;
     has_same_spec && old.resource_version != new.resource_version
 }
 

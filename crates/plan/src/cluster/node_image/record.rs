@@ -10,8 +10,8 @@ use prewarm_api::kruise::{
     self, FailureClass, ImagePullPolicy, ImageSpec, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus,
     NodeImage, NodeImageStatus, PullPhase, SandboxConfig, SecretReference,
 };
-use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
 use prewarm_api::names::message::NODE_SILENT;
+use prewarm_api::names::{FAKE_NODE_IMAGE_LABEL, NODE_RUNTIME_ANNOTATION};
 use prewarm_api::reference_object::ObjectReference;
 
 use super::weight;
@@ -33,6 +33,10 @@ pub struct NodeImageRecord {
     pub node_uid: Option<Uid>,
     /// Whether it has any owner.
     pub has_owners: bool,
+    /// Whether it has any annotation.
+    pub has_annotations: bool,
+    /// What its agent is told about the node's container runtime.
+    pub runtime: Option<Arc<str>>,
     /// When it was made.
     pub created_at: Option<Timestamp>,
     /// Whether it is being deleted.
@@ -153,8 +157,10 @@ impl Shared {
             owner_references,
             creation_timestamp,
             deletion_timestamp,
+            annotations,
             ..
         } = object.metadata;
+        let runtime = annotations.as_ref().and_then(|all| all.get(NODE_RUNTIME_ANNOTATION));
         let owners = owner_references.unwrap_or_default();
         let node = owners.iter().find(|owner| owner.kind == "Node" && owner.api_version == "v1");
         let mut statuses = read_statuses(object.status.unwrap_or_default());
@@ -170,6 +176,8 @@ impl Shared {
             labels: self.labels.share(labels.unwrap_or_default()),
             node_uid: node.map(|owner| owner.uid.as_str().into()),
             has_owners: !owners.is_empty(),
+            has_annotations: annotations.as_ref().is_some_and(|all| !all.is_empty()),
+            runtime: runtime.map(|text| self.text(text)),
             created_at: moment(creation_timestamp),
             is_terminating: deletion_timestamp.is_some(),
             weight: weight::of_images(&images),

@@ -1,7 +1,8 @@
 //! When a NodeImage is made, kept equal to its Node, and deleted (kruise R2, R7–R10).
 
+use k8s_openapi::api::core::v1::NodeSystemInfo;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
+use prewarm_api::names::{FAKE_NODE_IMAGE_LABEL, NODE_RUNTIME_ANNOTATION};
 use serde_json::json;
 
 use super::*;
@@ -37,7 +38,7 @@ fn delete() -> Action {
 #[test]
 fn a_ready_node_gets_a_node_image_with_its_labels_at_once() {
     let labels = Arc::new(BTreeMap::from([("pool".to_owned(), "gpu".to_owned())]));
-    let expected = Action::Create { labels, node_uid: "node-n1".into() };
+    let expected = Action::Create { labels, node_uid: "node-n1".into(), runtime: None };
     assert_eq!(without_image(labelled("n1", &[("pool", "gpu")])), Some(expected));
 }
 
@@ -156,4 +157,63 @@ fn a_patch_is_guarded_by_uid_and_generation_and_by_nothing_of_the_status() {
     ];
     assert_eq!(operations[..2], guards);
     assert_eq!(operations.len(), 3);
+}
+
+/// The node `n1`, whose kubelet reports this container runtime.
+fn running(runtime: &str) -> NodeObject {
+    let mut facts = node("n1");
+    let info = NodeSystemInfo { container_runtime_version: runtime.to_owned(), ..NodeSystemInfo::default() };
+    facts.status.as_mut().unwrap().node_info = Some(info);
+    facts
+}
+
+/// A NodeImage whose agent was told of this container runtime.
+fn with_runtime(runtime: &str) -> NodeImage {
+    let mut object = node_image("n1", &[]);
+    let annotations =
+        [(NODE_RUNTIME_ANNOTATION.to_owned(), runtime.to_owned()), ("other".to_owned(), "1".to_owned())];
+    object.metadata.annotations = Some(annotations.into());
+    object
+}
+
+fn runtime_of(object: &NodeImage) -> Option<&str> {
+    object.metadata.annotations.as_ref()?.get(NODE_RUNTIME_ANNOTATION).map(String::as_str)
+}
+
+#[test]
+fn a_node_image_is_made_with_the_runtime_that_the_kubelet_reports() {
+    let runtime = |action| if let Some(Action::Create { runtime, .. }) = action { runtime } else { panic!() };
+    assert_eq!(runtime(without_image(running("cri-o://1.34.0"))).as_deref(), Some("cri-o://1.34.0"));
+    assert_eq!(runtime(without_image(running(""))), None);
+    assert_eq!(runtime(without_image(running(&"x".repeat(257)))), None);
+    let made = new("n1", &BTreeMap::new(), "node-n1", Some("cri-o://1.34.0"));
+    assert_eq!(made["metadata"]["annotations"][NODE_RUNTIME_ANNOTATION], "cri-o://1.34.0");
+}
+
+#[test]
+fn a_node_image_without_the_runtime_is_told_it_along_with_the_next_entry_and_not_by_a_write_of_its_own() {
+    assert!(Scene::on(running("cri-o://1.34.0"), node_image("n1", &[])).is_settled());
+    let scene = Scene::on(running("cri-o://1.34.0"), node_image("n1", &[entry("nginx:1").succeeded(at(0))]));
+    let after = scene.at(600).after();
+    assert!(after.spec.images.is_empty());
+    assert_eq!(runtime_of(&after), Some("cri-o://1.34.0"));
+}
+
+#[test]
+fn a_runtime_that_was_upgraded_is_corrected_once_and_other_annotations_stay() {
+    let scene = Scene::on(running("containerd://2.4.3"), with_runtime("containerd://2.4.2"));
+    let after = scene.after();
+    assert_eq!(runtime_of(&after), Some("containerd://2.4.3"));
+    assert_eq!(after.metadata.annotations.as_ref().map(BTreeMap::len), Some(2));
+    assert!(Scene::on(running("containerd://2.4.3"), after).is_settled());
+    assert!(Scene::on(running(""), with_runtime("containerd://2.4.2")).is_settled());
+}
+
+#[test]
+fn a_write_of_annotations_loses_none_that_came_meanwhile() {
+    let scene = Scene::on(running("containerd://2.4.3"), with_runtime("containerd://2.4.2"));
+    let Some(Action::Patch { operations, .. }) = scene.decide().action else { panic!() };
+    let mut meanwhile = scene.object.clone();
+    meanwhile.metadata.resource_version = Some("99".to_owned());
+    assert_eq!(patched(&meanwhile, operations), None);
 }
