@@ -12,7 +12,7 @@ use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
 use prewarm_clock::{Clock, TokioClock};
 use prewarm_plan::cluster::journal::Entry;
 use prewarm_plan::cluster::unkept::Unkept;
-use prewarm_plan::cluster::{Input, Kernel, Kind, Passes};
+use prewarm_plan::cluster::{Input, Kernel, Kind, Subject};
 use prewarm_process::client::limited;
 use prewarm_process::event::{Bounds, Recorder, Source, Writer, recorder};
 use prewarm_process::slim::{SlimNode, SlimPod};
@@ -121,7 +121,6 @@ struct Loop {
     _watches: Vec<Watch>,
     pods: Local,
     jobs: Local,
-    passes: Passes,
     /// When to count what the kernel holds, after it has changed.
     size_at: Option<Instant>,
     /// What the API server does not keep, as far as it was told.
@@ -167,7 +166,6 @@ impl Loop {
             _watches: watches,
             pods: Local::default(),
             jobs: Local::default(),
-            passes: Passes::default(),
             size_at: None,
             unkept: Unkept::default(),
         }
@@ -234,8 +232,8 @@ impl Loop {
 
     /// Says once, and to the probes as long as it is so, that the API server does not keep what is written.
     fn tell_unkept(&mut self) {
-        if self.unkept != *self.kernel.unkept() {
-            self.unkept = self.kernel.unkept().clone();
+        if self.unkept != *self.kernel.trouble().unkept {
+            self.unkept = self.kernel.trouble().unkept.clone();
             let words = self.unkept.in_words();
             if let Some(words) = &words {
                 warn!("{words}");
@@ -259,24 +257,21 @@ impl Loop {
         self.look_at_clock();
         self.count(Instant::now());
         let (begin, now) = (Instant::now(), self.controller.clock.now());
-        let before = self.kernel.passes();
         let commands = self.kernel.cycle(now);
         self.controller.note(|| Entry::Cycled(now, commands.clone()));
+        let measures = self.kernel.take_measures();
         if self.kernel.is_synced() {
-            self.controller.metrics.passed(before, self.kernel.passes(), Some(begin.elapsed()));
+            self.controller.metrics.passed(measures.passes, Some(begin.elapsed()));
         }
         self.tell_unkept();
-        let measures = self.kernel.take_measures();
         self.controller.metrics.measured(measures.grants);
         self.controller.metrics.ran(&measures.runs);
         for command in commands {
             self.applier.begin(command);
         }
-        let passes = self.kernel.passes();
-        if (self.passes.jobs, self.passes.crons) != (passes.jobs, passes.crons) {
+        if measures.passes.of(Subject::Job) > 0 || measures.passes.of(Subject::Cron) > 0 {
             self.watch_locally();
         }
-        self.passes = passes;
     }
 
     /// Counts what the kernel holds, a while after it has changed, and again when a node becomes silent by time alone.
@@ -284,7 +279,7 @@ impl Loop {
         if self.size_at.is_some_and(|at| at <= now) {
             let size = self.kernel.size(self.controller.clock.now());
             self.controller.metrics.holds(&size);
-            self.controller.metrics.cannot_read(&self.kernel.unreadable());
+            self.controller.metrics.cannot_read(&self.kernel.trouble().unreadable.counts());
             self.size_at = size.recount_at.map(|at| self.instant(at).max(now + SIZE_INTERVAL));
         }
         if self.kernel.is_synced() && self.kernel.backlog() > 0 {

@@ -154,7 +154,7 @@ impl Known {
         match obstacle {
             Obstacle::NotDefined => {
                 let mut inputs = Vec::new();
-                if K::KIND.can_be_left_out() {
+                if K::KIND.about().can_be_left_out {
                     inputs = self.replace::<K>(BTreeSet::new(), namespace);
                 }
                 inputs.push(Input::Undefined(K::KIND));

@@ -3,10 +3,10 @@
 use kube::Api;
 use kube::api::PatchParams;
 use prewarm_api::kruise::NodeImage;
-use prewarm_plan::cluster::Object;
 use prewarm_plan::cluster::command::{Outcome, Ticket};
 use prewarm_plan::cluster::node_image::Verdict;
 use prewarm_plan::cluster::node_image::silence::judged;
+use prewarm_plan::cluster::{Kind, Object};
 use prewarm_plan::time::stamp;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ impl Writer {
             Some(Ok(Some(object))) => object,
             Some(Ok(None)) => return Outcome::Gone,
             answer => {
-                self.count(Written::NodeImageStatus, answer.as_ref());
+                self.count(Written::Status(Kind::NodeImage), answer.as_ref());
                 return Outcome::Failed(answer.and_then(Result::err).as_ref().and_then(in_words));
             }
         };
@@ -39,7 +39,7 @@ impl Writer {
         ];
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let answer = self.send(api.patch_status(node, &params, &json_patch(operations))).await;
-        self.count(Written::NodeImageStatus, answer.as_ref());
+        self.count(Written::Status(Kind::NodeImage), answer.as_ref());
         self.outcome_of(&api, ticket, answer).await.map(Object::from)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource};
-use prewarm_plan::cluster::command::{Outcome, Target, Ticket, Verb, Write};
+use prewarm_plan::cluster::command::{Outcome, Ticket, Verb, Write};
 use prewarm_plan::cluster::{Kind, Object};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -44,7 +44,7 @@ impl Writer {
 
     async fn send_to<K: Writable>(&self, api: &Api<K>, ticket: &Ticket, verb: Verb) -> Outcome<Object> {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let (name, counted) = (&ticket.key.name, counted(ticket, &verb));
+        let (name, counted) = (&ticket.key.name, Written::of(ticket, &verb));
         let (answer, grants) = match verb {
             Verb::Create(object) => {
                 let answer = self.send(self.post::<K>(ticket, &object)).await;
@@ -122,28 +122,6 @@ impl Writer {
             }
             answer => self.outcome_of(api, ticket, answer).await,
         }
-    }
-}
-
-/// How a write is counted.
-fn counted(ticket: &Ticket, verb: &Verb) -> Written {
-    let is_status = matches!(verb, Verb::PatchStatus(_) | Verb::Judge(_));
-    match (&ticket.asker, ticket.kind) {
-        (Target::List(_), Kind::ImagePullJob) => Written::Child,
-        (Target::Cron(_), Kind::ImageListPullJob | Kind::BroadcastJob | Kind::Job) | (_, Kind::Job) => {
-            Written::Run
-        }
-        (_, Kind::NodeImage | Kind::Node) if is_status => Written::NodeImageStatus,
-        (_, Kind::NodeImage | Kind::Node) => Written::NodeImage,
-        (_, Kind::ImagePullJob) if is_status => Written::ImagePullJobStatus,
-        (_, Kind::ImagePullJob) => Written::ImagePullJob,
-        (_, Kind::ImageListPullJob) if is_status => Written::ImageListPullJobStatus,
-        (_, Kind::ImageListPullJob) => Written::ImageListPullJob,
-        (_, Kind::BroadcastJob) if is_status => Written::BroadcastJobStatus,
-        (_, Kind::BroadcastJob) => Written::BroadcastJob,
-        (_, Kind::BroadcastPod | Kind::Pod) => Written::Pod,
-        (_, Kind::AdvancedCronJob) => Written::AdvancedCronJobStatus,
-        (_, Kind::Secret) => Written::Secret,
     }
 }
 

@@ -113,7 +113,7 @@ impl Watched for BroadcastPod {
 
     fn into_object(self) -> Object {
         let key = ObjectKey::of(&self.metadata);
-        Object::BroadcastPod(key, self.into_pod())
+        (key, self.into_pod()).into()
     }
 }
 

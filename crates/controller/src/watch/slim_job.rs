@@ -50,7 +50,7 @@ impl Watched for SlimJob {
     const KIND: Kind = Kind::Job;
 
     fn into_object(self) -> Object {
-        Object::Job(ObjectKey::of(&self.metadata), self.child())
+        (ObjectKey::of(&self.metadata), self.child()).into()
     }
 }
 

@@ -51,7 +51,6 @@ impl Watched for SlimPod {
     const KIND: Kind = Kind::Pod;
 
     fn into_object(self) -> Object {
-        let (key, facts) = self.into_facts();
-        Object::Pod(key, facts)
+        self.into_facts().into()
     }
 }

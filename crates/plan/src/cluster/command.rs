@@ -6,10 +6,11 @@ use prewarm_api::reference_object::ObjectReference;
 use serde_json::Value;
 
 use super::kind::Kind;
+pub use super::kind::Target;
 use super::node_image::Verdict;
 use super::secret;
 use crate::object::attempts::Attempts;
-use crate::object::{NodeName, ObjectKey, SourceKey, Uid};
+use crate::object::{ObjectKey, Uid};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,27 +43,6 @@ pub struct Ticket {
     pub key: ObjectKey,
     /// The object's UID, if there is one already.
     pub uid: Option<Uid>,
-}
-
-/// What a pass looks at, and what writes are asked for by. The order is that of a cycle: each may change what the later
-/// ones see.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
-    /// A Secret that jobs name.
-    Source(SourceKey),
-    /// An ImagePullJob.
-    Job(Uid),
-    /// An ImageListPullJob.
-    List(Uid),
-    /// An object of the kind that only tests have.
-    #[cfg(test)]
-    Wish(Uid),
-    /// A node and its NodeImage.
-    Node(NodeName),
-    /// A BroadcastJob.
-    Broadcast(Uid),
-    /// An AdvancedCronJob.
-    Cron(Uid),
 }
 
 /// What a write does.

@@ -10,7 +10,7 @@ use crate::object::Uid;
 
 impl Kernel {
     /// An AdvancedCronJob's status was written, or not.
-    pub(in crate::cluster) fn settle_cron(
+    pub(super) fn settle_cron(
         &mut self,
         uid: &Uid,
         ticket: &Ticket,
@@ -43,7 +43,7 @@ impl Kernel {
     }
 
     /// A run was made or deleted, or not.
-    pub(in crate::cluster) fn settle_run(
+    pub(super) fn settle_run(
         &mut self,
         uid: &Uid,
         ticket: &Ticket,

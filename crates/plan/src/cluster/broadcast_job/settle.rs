@@ -9,7 +9,7 @@ use crate::object::Uid;
 
 impl Kernel {
     /// A BroadcastJob was written, or not.
-    pub(in crate::cluster) fn settle_broadcast(
+    pub(super) fn settle_broadcast(
         &mut self,
         uid: &Uid,
         ticket: &Ticket,
@@ -42,7 +42,7 @@ impl Kernel {
     }
 
     /// A pod was made or deleted, or not.
-    pub(in crate::cluster) fn settle_pod(
+    pub(super) fn settle_pod(
         &mut self,
         uid: &Uid,
         ticket: &Ticket,
@@ -60,7 +60,7 @@ impl Kernel {
             self.complain(about, complaint, now);
         }
         let is_strange =
-            |object: &Object| matches!(object, Object::BroadcastPod(_, pod) if pod.owner.is_empty());
+            |object: &Object| matches!(object, Object::BroadcastPod(pod) if pod.1.owner.is_empty());
         if !matches!(&outcome, Outcome::Collided(object) if is_strange(object)) {
             self.learn(ticket, outcome, now);
         }
@@ -70,7 +70,7 @@ impl Kernel {
 impl Broadcast {
     fn pod_created(&mut self, uid: &Uid, name: &str, outcome: &Outcome<Object>, now: Timestamp, jitter: f64) {
         let node = self.creating.remove(name).unwrap_or_default();
-        let is_own = |object: &Object| matches!(object, Object::BroadcastPod(_, pod) if pod.owner == *uid);
+        let is_own = |object: &Object| matches!(object, Object::BroadcastPod(pod) if pod.1.owner == *uid);
         let is_taken = match outcome {
             Outcome::Written(_) => true,
             Outcome::Collided(object) => is_own(object),

@@ -14,7 +14,7 @@ const REWRITTEN: &str = "it was taken, but with another spec than was sent: the 
 
 impl Kernel {
     /// An ImageListPullJob was written, or not.
-    pub(in crate::cluster) fn settle_list(
+    pub(super) fn settle_list(
         &mut self,
         uid: &Uid,
         ticket: &Ticket,
@@ -38,7 +38,7 @@ impl Kernel {
     }
 
     /// A child of a list was made or deleted, or not.
-    pub(in crate::cluster) fn settle_child(
+    pub(super) fn settle_child(
         &mut self,
         list: &Uid,
         ticket: &Ticket,

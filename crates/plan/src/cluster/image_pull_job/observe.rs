@@ -1,17 +1,59 @@
 //! What is observed of ImagePullJobs becomes records. Nothing is decided here; what has changed is marked.
 
-use prewarm_api::kruise::ImagePullJob;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use prewarm_api::kruise::{API_VERSION, IMAGE_PULL_JOB, ImagePullJob};
 
 use super::record::Job;
 use crate::cluster::demands::DemandRecord;
+use crate::cluster::interface::{About, Observe, Writes, owned};
 use crate::cluster::{Kernel, Target};
 use crate::object::store::Admission;
 use crate::object::version::version;
 use crate::object::{ObjectKey, OwnerKey, Uid};
 
+impl Observe for ImagePullJob {
+    const ABOUT: About = About {
+        is_needed: true,
+        can_be_left_out: true,
+        makes_demands: true,
+        ..About::new(API_VERSION, IMAGE_PULL_JOB, Writes::Both)
+    };
+
+    fn metadata(&self) -> Option<&ObjectMeta> {
+        Some(&self.metadata)
+    }
+
+    fn key(&self, _config_namespace: &str) -> ObjectKey {
+        ObjectKey::of(&self.metadata)
+    }
+
+    fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
+        kernel.observe_job(self);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, uid: Option<&str>) {
+        kernel.forget_job(key, uid);
+    }
+
+    fn held(kernel: &Kernel) -> Vec<(ObjectKey, Uid)> {
+        owned(kernel.jobs.all.held())
+    }
+
+    fn released(kernel: &mut Kernel, key: &ObjectKey, uid: Uid) {
+        kernel.demands.find_entries_of(uid);
+        kernel.mark_sources_of(key);
+    }
+
+    fn visits(kernel: &Kernel, key: &ObjectKey) -> Option<u64> {
+        let uid = kernel.jobs.all.uid(key)?;
+        Some(kernel.demands.get(uid)?.roll.as_ref()?.visits())
+    }
+}
+
 impl Kernel {
     /// An ImagePullJob is like this.
-    pub(in crate::cluster) fn observe_job(&mut self, mut object: ImagePullJob) {
+    fn observe_job(&mut self, mut object: ImagePullJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(|uid| self.shared.text::<Uid>(uid)) else {
             return;
@@ -50,7 +92,7 @@ impl Kernel {
     }
 
     /// An ImagePullJob is gone. With a UID, only if it is still that one.
-    pub(in crate::cluster) fn forget_job(&mut self, key: &ObjectKey, uid: Option<&str>) {
+    fn forget_job(&mut self, key: &ObjectKey, uid: Option<&str>) {
         let Some((held, job)) = self.jobs.all.forget(key, uid) else { return };
         self.forget_demand(&held);
         if let Some(list) = job.list() {

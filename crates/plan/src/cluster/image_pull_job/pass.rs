@@ -11,12 +11,14 @@ use prewarm_api::names::event::{NO_ROOM, SECRET_MISSING, SECRET_UNUSABLE, UNKNOW
 use serde_json::{Value, json};
 
 use super::record::Job;
-use super::{Hold, Observed, expires_at, report, wants};
-use crate::cluster::Kernel;
-use crate::cluster::command::{Command, Event, Notice, Target, Verb, Write};
+use super::{Hold, Jobs, Observed, expires_at, report, wants};
+use crate::cluster::command::{Command, Event, Notice, Outcome, Target, Ticket, Verb, Write};
 use crate::cluster::demands::DemandRecord;
 use crate::cluster::demands::roll::Roll;
 use crate::cluster::guard::{add_finalizer, guarded, has_finalizer, remove_finalizer, replace_status};
+use crate::cluster::interface::Pass;
+use crate::cluster::kind::Subject;
+use crate::cluster::{Kernel, Object};
 use crate::condition::Reason;
 use crate::object::Uid;
 use crate::time::{after, earliest};
@@ -24,10 +26,29 @@ use crate::time::{after, earliest};
 /// How long a child waits for the other children of its list, so that a node gets all images at once.
 pub const SIBLING_PATIENCE: Duration = Duration::from_secs(5);
 
+impl Pass for Jobs {
+    type Id = Uid;
+
+    fn pass(kernel: &mut Kernel, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+        kernel.job_pass(uid, now, commands);
+    }
+
+    fn settle(
+        kernel: &mut Kernel,
+        uid: &Uid,
+        ticket: &Ticket,
+        outcome: Outcome<Object>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        kernel.settle_job(uid, ticket, outcome, now, jitter);
+    }
+}
+
 impl Kernel {
-    pub(in crate::cluster) fn job_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+    fn job_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let Some(job) = self.jobs.all.get_mut(uid) else { return };
-        self.passes.jobs += 1;
+        self.passes.count(Subject::Job);
         job.begun_at.get_or_insert(now);
         if !job.is_active() {
             return self.closing_pass(uid, now, commands);

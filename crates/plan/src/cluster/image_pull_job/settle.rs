@@ -8,7 +8,7 @@ use crate::object::Uid;
 
 impl Kernel {
     /// An ImagePullJob was written, or not.
-    pub(in crate::cluster) fn settle_job(
+    pub(super) fn settle_job(
         &mut self,
         uid: &Uid,
         ticket: &Ticket,

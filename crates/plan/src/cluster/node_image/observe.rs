@@ -5,18 +5,72 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node as NodeObject;
-use prewarm_api::kruise::NodeImage;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use prewarm_api::kruise::{API_VERSION, NodeImage};
 
 use super::node::Facts;
 use super::record::{ImageRecord, NodeImageRecord};
 use crate::cluster::broadcast_job::fitness::NodeFacts;
+use crate::cluster::interface::{About, Observe, Writes};
 use crate::cluster::{Kernel, Target, measure};
 use crate::object::version::is_newer;
-use crate::object::{ImageKey, NodeName};
+use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
+
+impl Observe for NodeObject {
+    const ABOUT: About = About { is_needed: true, ..About::new("v1", "Node", Writes::Nothing) };
+
+    fn metadata(&self) -> Option<&ObjectMeta> {
+        Some(&self.metadata)
+    }
+
+    fn key(&self, _config_namespace: &str) -> ObjectKey {
+        ObjectKey::of(&self.metadata)
+    }
+
+    fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
+        kernel.observe_node(self);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, _uid: Option<&str>) {
+        kernel.forget_node(&key.name);
+    }
+
+    fn released(kernel: &mut Kernel, key: &ObjectKey, _uid: Uid) {
+        kernel.agenda.mark(Target::Node(key.name.as_str().into()));
+    }
+}
+
+impl Observe for NodeImage {
+    const ABOUT: About = About { is_needed: true, ..About::new(API_VERSION, "NodeImage", Writes::Both) };
+
+    fn metadata(&self) -> Option<&ObjectMeta> {
+        Some(&self.metadata)
+    }
+
+    fn key(&self, _config_namespace: &str) -> ObjectKey {
+        ObjectKey::of(&self.metadata)
+    }
+
+    fn observe(self, kernel: &mut Kernel, now: Timestamp) {
+        kernel.observe_node_image(self, now);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, uid: Option<&str>) {
+        kernel.forget_node_image(&key.name, uid);
+    }
+
+    fn held(kernel: &Kernel) -> Vec<(ObjectKey, Uid)> {
+        kernel.nodes.held()
+    }
+
+    fn released(kernel: &mut Kernel, key: &ObjectKey, _uid: Uid) {
+        kernel.agenda.mark(Target::Node(key.name.as_str().into()));
+    }
+}
 
 impl Kernel {
     /// A Node is like this.
-    pub(in crate::cluster) fn observe_node(&mut self, object: NodeObject) {
+    fn observe_node(&mut self, object: NodeObject) {
         let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text::<NodeName>(name))
         else {
             return;
@@ -35,7 +89,7 @@ impl Kernel {
     }
 
     /// A Node is gone.
-    pub(in crate::cluster) fn forget_node(&mut self, name: &str) {
+    fn forget_node(&mut self, name: &str) {
         let name: NodeName = self.shared.text(name);
         self.forget_fitness(&name);
         if self.nodes.all.get_mut(&name).and_then(|node| node.facts.take()).is_some() {
@@ -44,7 +98,7 @@ impl Kernel {
     }
 
     /// A NodeImage is like this.
-    pub(in crate::cluster) fn observe_node_image(&mut self, mut object: NodeImage, now: Timestamp) {
+    pub(super) fn observe_node_image(&mut self, mut object: NodeImage, now: Timestamp) {
         object.metadata.managed_fields = None;
         let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text::<NodeName>(name))
         else {
@@ -92,7 +146,7 @@ impl Kernel {
     }
 
     /// A NodeImage is gone. With a UID, only if it is still that one.
-    pub(in crate::cluster) fn forget_node_image(&mut self, name: &str, uid: Option<&str>) {
+    pub(super) fn forget_node_image(&mut self, name: &str, uid: Option<&str>) {
         let name: NodeName = self.shared.text(name);
         let Some(node) = self.nodes.all.get_mut(&name) else { return };
         let is_that = |held: &str| uid.is_none_or(|uid| uid == held);

@@ -5,24 +5,40 @@ use prewarm_api::kruise::SecretReference;
 
 use super::node::Want;
 use super::room::{self, Crowd, Room};
-use super::{Action, Demands, Observed, Wanted, decide};
-use crate::cluster::command::{Command, Target};
+use super::{Action, Demands, Nodes, Observed, Wanted, decide};
+use crate::cluster::command::{Command, Outcome, Target, Ticket};
 use crate::cluster::demands::standing::{Need, may_be_granted, needed};
 use crate::cluster::demands::{self, State, is_member};
+use crate::cluster::interface::Pass;
+use crate::cluster::kind::Subject;
 use crate::cluster::quarantine::Quarantine;
 use crate::cluster::secret::Secrets;
-use crate::cluster::{Kernel, Settings};
+use crate::cluster::{Kernel, Object, Settings};
 use crate::object::{NodeName, Uid};
 use crate::time::earliest;
 
-impl Kernel {
-    pub(in crate::cluster) fn node_pass(
-        &mut self,
+impl Pass for Nodes {
+    type Id = NodeName;
+
+    fn pass(kernel: &mut Kernel, name: &NodeName, now: Timestamp, commands: &mut Vec<Command>) {
+        kernel.node_pass(name, now, commands);
+    }
+
+    fn settle(
+        kernel: &mut Kernel,
         name: &NodeName,
+        _ticket: &Ticket,
+        outcome: Outcome<Object>,
         now: Timestamp,
-        commands: &mut Vec<Command>,
+        jitter: f64,
     ) {
-        self.passes.nodes += 1;
+        kernel.settle_node_image(name, outcome, now, jitter);
+    }
+}
+
+impl Kernel {
+    fn node_pass(&mut self, name: &NodeName, now: Timestamp, commands: &mut Vec<Command>) {
+        self.passes.count(Subject::Node);
         self.settle_intents(name);
         self.let_in(name);
         if self.drop_stale_pulls(name, now) {

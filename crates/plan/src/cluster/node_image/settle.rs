@@ -13,7 +13,7 @@ use crate::object::{ImageKey, NodeName};
 
 impl Kernel {
     /// A NodeImage was written, or not.
-    pub(in crate::cluster) fn settle_node_image(
+    pub(super) fn settle_node_image(
         &mut self,
         name: &NodeName,
         outcome: Outcome<Object>,
