@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
+use crate::lead::{Controller, lead};
 use crate::lease::{Lease, Loss, Term};
-use crate::run::{Controller, lead};
 
 /// Runs until `stop` ends, and leads whenever the Lease says so; without a Lease, from the start.
 ///

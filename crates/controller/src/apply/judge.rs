@@ -11,8 +11,7 @@ use prewarm_plan::time::stamp;
 use serde_json::json;
 
 use super::answer::in_words;
-use super::write::json_patch;
-use super::{FIELD_MANAGER, Writer};
+use super::{FIELD_MANAGER, Writer, json_patch};
 use crate::metrics::Written;
 
 impl Writer {

@@ -15,8 +15,7 @@ use serde_json::json;
 use tracing::warn;
 
 use super::answer::{Meaning, meaning};
-use super::write::json_patch;
-use super::{FIELD_MANAGER, Writer};
+use super::{FIELD_MANAGER, Writer, json_patch};
 use crate::content::{self, Held};
 use crate::metrics::Written;
 

@@ -13,7 +13,7 @@ use prewarm_plan::object::ObjectKey;
 use prewarm_process::stands_for;
 use serde::Deserialize;
 
-use super::watched::Watched;
+use super::Watched;
 
 /// A pod, as far as its job needs it.
 #[derive(Clone, Debug, Deserialize)]

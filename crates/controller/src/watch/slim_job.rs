@@ -9,7 +9,7 @@ use prewarm_plan::object::ObjectKey;
 use prewarm_process::stands_for;
 use serde::Deserialize;
 
-use super::watched::Watched;
+use super::Watched;
 
 /// A Job, as far as its cron job needs it.
 #[derive(Clone, Debug, Deserialize)]

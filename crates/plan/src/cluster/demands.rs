@@ -1,7 +1,7 @@
 //! Who wants what of which nodes, whatever kind of object says so.
 //!
 //! A kind reads its object into a `Demand` and places it here under the object's UID. From then on the table knows where each node
-//! is for it (`standing`, `roll`), who waits in which order (`queue`), and whom it may grant (`wants`). NodeImages, Secrets,
+//! is for it (`standing`), who waits in which order (`roll`), and whom it may grant (`place`). NodeImages, Secrets,
 //! explanations and figures work on this table and never ask which kind is behind a demand.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,19 +13,17 @@ use crate::cluster::node_image::record::Shared;
 use crate::cluster::{Kind, Target};
 use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
 
-mod member;
+mod leave;
 mod place;
 pub mod pod;
-pub mod queue;
 mod record;
 pub mod roll;
 pub mod standing;
-mod wants;
 
-pub(in crate::cluster) use member::is_member;
 pub(in crate::cluster) use place::Statement;
+pub use place::{UnknownNodes, Wants, wants};
 pub(in crate::cluster) use record::{DemandRecord, State};
-pub use wants::{UnknownNodes, Wants, wants};
+pub(in crate::cluster) use standing::is_member;
 
 use pod::Pods;
 

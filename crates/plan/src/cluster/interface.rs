@@ -16,9 +16,13 @@ pub trait Observe: Sized {
     const ABOUT: About;
 
     /// Its metadata, if the kernel is shown all of them.
-    fn metadata(&self) -> Option<&ObjectMeta>;
-    /// Its namespace and name.
-    fn key(&self, config_namespace: &str) -> ObjectKey;
+    fn metadata(&self) -> Option<&ObjectMeta> {
+        None
+    }
+    /// Its namespace and name; what has no metadata says it itself.
+    fn key(&self, _config_namespace: &str) -> ObjectKey {
+        ObjectKey::of(self.metadata().expect("an object without metadata has a key of its own"))
+    }
     /// It is like this.
     fn observe(self, kernel: &mut Kernel, now: Timestamp);
     /// It is gone. With a UID, only if it is still that one.

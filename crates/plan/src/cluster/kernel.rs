@@ -27,6 +27,8 @@ use super::quarantine::Quarantine;
 use super::secret::Secrets;
 use super::settings::Settings;
 use super::unkept::Unkept;
+#[cfg(test)]
+use super::wish::Wishes;
 use crate::object::ObjectKey;
 
 /// What the controller knows.
@@ -43,7 +45,7 @@ pub struct Kernel {
     pub(super) broadcasts: Broadcasts,
     pub(super) crons: Crons,
     #[cfg(test)]
-    pub(super) wishes: super::wish::Wishes,
+    pub(super) wishes: Wishes,
     /// What people are to be told with the next commands.
     pub(super) events: Vec<Event>,
     pub(super) measured: Vec<Measured>,

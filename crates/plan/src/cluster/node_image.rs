@@ -16,7 +16,9 @@ use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
 use crate::time::earliest;
 
 pub mod crowded;
+pub mod entry;
 mod holders;
+mod intents;
 mod join;
 pub mod node;
 mod observe;
@@ -24,10 +26,10 @@ mod pass;
 mod patch;
 pub mod record;
 pub mod room;
-mod settle;
 pub mod silence;
 mod tidy;
 pub mod weight;
+mod world;
 
 pub use patch::owner;
 pub use silence::Verdict;

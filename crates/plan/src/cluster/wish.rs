@@ -37,10 +37,6 @@ impl Observe for Wish {
         Some(&self.metadata)
     }
 
-    fn key(&self, _config_namespace: &str) -> ObjectKey {
-        ObjectKey::of(&self.metadata)
-    }
-
     fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
         let uid = Uid::from(self.metadata.uid.as_deref().unwrap_or_default());
         let key = ObjectKey::of(&self.metadata);

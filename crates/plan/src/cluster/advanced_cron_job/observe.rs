@@ -23,10 +23,6 @@ impl Observe for AdvancedCronJob {
         Some(&self.metadata)
     }
 
-    fn key(&self, _config_namespace: &str) -> ObjectKey {
-        ObjectKey::of(&self.metadata)
-    }
-
     fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
         kernel.observe_cron(self);
     }
@@ -43,10 +39,6 @@ impl Observe for AdvancedCronJob {
 /// A Job is nothing but a run: that is observed of every kind that cron jobs make.
 impl Observe for (ObjectKey, Option<Child>) {
     const ABOUT: About = About::new("batch/v1", "Job", Writes::Nothing);
-
-    fn metadata(&self) -> Option<&ObjectMeta> {
-        None
-    }
 
     fn key(&self, _config_namespace: &str) -> ObjectKey {
         self.0.clone()

@@ -24,10 +24,6 @@ impl Observe for BroadcastJob {
         Some(&self.metadata)
     }
 
-    fn key(&self, _config_namespace: &str) -> ObjectKey {
-        ObjectKey::of(&self.metadata)
-    }
-
     fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
         kernel.observe_broadcast(self);
     }
@@ -53,10 +49,6 @@ impl Observe for BroadcastJob {
 /// What is written of pods is written for their jobs.
 impl Observe for (ObjectKey, Pod) {
     const ABOUT: About = About::new("v1", "Pod", Writes::Nothing);
-
-    fn metadata(&self) -> Option<&ObjectMeta> {
-        None
-    }
 
     fn key(&self, _config_namespace: &str) -> ObjectKey {
         self.0.clone()

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::cluster::Kernel;
 use crate::cluster::interface::{About, Observe, Writes};
@@ -58,10 +57,6 @@ impl Pods {
 
 impl Observe for (ObjectKey, PodFacts) {
     const ABOUT: About = About::new("v1", "Pod", Writes::Nothing);
-
-    fn metadata(&self) -> Option<&ObjectMeta> {
-        None
-    }
 
     fn key(&self, _config_namespace: &str) -> ObjectKey {
         self.0.clone()

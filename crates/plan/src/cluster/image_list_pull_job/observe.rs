@@ -25,10 +25,6 @@ impl Observe for ImageListPullJob {
         Some(&self.metadata)
     }
 
-    fn key(&self, _config_namespace: &str) -> ObjectKey {
-        ObjectKey::of(&self.metadata)
-    }
-
     fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
         kernel.observe_image_list(self);
     }

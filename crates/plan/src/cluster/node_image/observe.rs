@@ -1,4 +1,5 @@
-//! What is observed of Nodes and NodeImages becomes records. Nothing is decided here; what has changed is marked.
+//! What is observed of Nodes and NodeImages, by a watch or as the outcome of a write, becomes records. Nothing is decided here; what
+//! has changed is marked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,13 +7,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use prewarm_api::kruise::{API_VERSION, NodeImage};
+use prewarm_api::kruise::{API_VERSION, NodeImage, PullPhase};
+use prewarm_api::names::event::PULL_IMAGE_FAILED;
 
-use super::node::Facts;
-use super::record::{ImageRecord, NodeImageRecord};
+use super::intents::Refused;
+use super::node::{Facts, Node};
+use super::record::{ImageRecord, NodeImageRecord, TagRecord};
+use super::silence::Verdict;
 use crate::cluster::broadcast_job::fitness::NodeFacts;
+use crate::cluster::command::{Notice, Outcome};
 use crate::cluster::interface::{About, Observe, Writes};
-use crate::cluster::{Kernel, Target, measure};
+use crate::cluster::{Kernel, Object, Target, measure, reference};
 use crate::object::version::is_newer;
 use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
 
@@ -21,10 +26,6 @@ impl Observe for NodeObject {
 
     fn metadata(&self) -> Option<&ObjectMeta> {
         Some(&self.metadata)
-    }
-
-    fn key(&self, _config_namespace: &str) -> ObjectKey {
-        ObjectKey::of(&self.metadata)
     }
 
     fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
@@ -45,10 +46,6 @@ impl Observe for NodeImage {
 
     fn metadata(&self) -> Option<&ObjectMeta> {
         Some(&self.metadata)
-    }
-
-    fn key(&self, _config_namespace: &str) -> ObjectKey {
-        ObjectKey::of(&self.metadata)
     }
 
     fn observe(self, kernel: &mut Kernel, now: Timestamp) {
@@ -192,4 +189,101 @@ fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<ImageKey> {
         }
     }
     keys
+}
+
+impl Kernel {
+    /// A NodeImage was written, or not.
+    pub(super) fn settle_node_image(
+        &mut self,
+        name: &NodeName,
+        outcome: Outcome<Object>,
+        now: Timestamp,
+        jitter: f64,
+    ) {
+        let Some(node) = self.nodes.all.get_mut(name) else { return };
+        let was_failing = node.attempts.is_failing();
+        let (carried, concerned) = node.land();
+        let addressed = node.addressed.take();
+        match outcome {
+            Outcome::Written(object) => {
+                node.attempts.succeed(now);
+                node.taken();
+                if let Some(image) = held_image(object, node) {
+                    self.observe_node_image(image, now);
+                    self.record_verdicts(name);
+                }
+            }
+            Outcome::Gone => {
+                node.attempts.succeed(now);
+                if addressed.is_some() {
+                    self.forget_node_image(name, addressed.as_deref());
+                }
+            }
+            Outcome::Collided(object) => {
+                node.attempts.collide(now, jitter);
+                if let Some(image) = held_image(object, node) {
+                    self.observe_node_image(image, now);
+                }
+            }
+            Outcome::Refused(reason) => match node.refused(&carried, &reason) {
+                Refused::Whole => node.attempts.fail(now, jitter),
+                Refused::Split => node.attempts.succeed(now),
+                Refused::Entry(key) => {
+                    node.attempts.succeed(now);
+                    node.crowded.room_changed();
+                    self.entry_changed(&key, name);
+                    self.record_refusal(name, &key, &reason);
+                }
+            },
+            Outcome::Failed(_) => {
+                outcome.pause(&mut node.attempts, now, jitter);
+                let complaint = outcome.complaint(&mut node.attempts, now);
+                let about = reference::node_image(name, Some(node));
+                self.complain(about, complaint, now);
+            }
+        }
+        let node = self.nodes.all.get_mut(name);
+        let is_failing = node.is_some_and(|node| {
+            node.judging.clear();
+            node.attempts.is_failing()
+        });
+        if was_failing == is_failing {
+            for uid in concerned {
+                self.update_standing(&uid, name);
+            }
+            self.agenda.mark(Target::Node(name.clone()));
+        } else {
+            self.node_changed(name);
+        }
+    }
+
+    fn record_refusal(&mut self, name: &NodeName, key: &ImageKey, reason: &str) {
+        let note = format!("{}:{} cannot be written to this node: {reason}", key.name, key.tag);
+        let about = reference::node_image(name, self.nodes.all.get(name));
+        self.events.push(Notice::warning(PULL_IMAGE_FAILED, note).about(about));
+    }
+
+    /// Records the verdicts that were written (kruise R18). Those that did not hold any more were not.
+    fn record_verdicts(&mut self, name: &NodeName) {
+        let Some(node) = self.nodes.all.get_mut(name) else { return };
+        let verdicts = std::mem::take(&mut node.judging);
+        let holds = |verdict: &Verdict| {
+            let tag = node.image.as_ref().and_then(|image| image.tag(&verdict.key)).map(|(_, tag)| tag);
+            let status = tag.and_then(TagRecord::current).filter(|status| status.version == verdict.version);
+            status.is_some_and(|status| status.phase == PullPhase::Failed)
+        };
+        let node_image = reference::node_image(name, Some(node));
+        for Verdict { key, message, owners, .. } in verdicts.into_iter().filter(holds) {
+            let sentence = format!("{}:{} on node {name}: {message}", key.name, key.tag);
+            for about in owners.into_iter().chain([node_image.clone()]) {
+                self.events.push(Notice::warning(PULL_IMAGE_FAILED, sentence.clone()).about(about));
+            }
+        }
+    }
+}
+
+/// The NodeImage that an answer shows, unless it is known to be gone.
+fn held_image(object: Object, node: &Node) -> Option<NodeImage> {
+    let Object::NodeImage(image) = object else { return None };
+    (!node.has_forgotten(&image)).then_some(*image)
 }

@@ -1,20 +1,17 @@
 //! The pass over a node: all that is pending for its NodeImage leaves as one patch.
 
 use jiff::Timestamp;
-use prewarm_api::kruise::SecretReference;
 
 use super::node::Want;
-use super::room::{self, Crowd, Room};
-use super::{Action, Demands, Nodes, Observed, Wanted, decide};
+use super::world::World;
+use super::{Action, Nodes, Observed, decide};
 use crate::cluster::command::{Command, Outcome, Target, Ticket};
+use crate::cluster::demands::is_member;
 use crate::cluster::demands::standing::{Need, may_be_granted, needed};
-use crate::cluster::demands::{self, State, is_member};
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
-use crate::cluster::quarantine::Quarantine;
-use crate::cluster::secret::Secrets;
-use crate::cluster::{Kernel, Object, Settings};
-use crate::object::{NodeName, Uid};
+use crate::cluster::{Kernel, Object};
+use crate::object::NodeName;
 use crate::time::earliest;
 
 impl Pass for Nodes {
@@ -89,38 +86,6 @@ impl Kernel {
         }
     }
 
-    /// Whoever was turned away is let in as far as there is room by now.
-    fn let_in(&mut self, name: &NodeName) {
-        let Some(node) = self.nodes.all.get_mut(name) else { return };
-        if !node.crowded.take_change() {
-            return;
-        }
-        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.settings);
-        let mut room = Room::of(node, &world);
-        let mut fitting: Vec<Uid> = Vec::new();
-        for (key, uid) in node.crowded.all() {
-            let wanted = world.demand(uid).filter(|wanted| wanted.demand.image.as_ref() == Some(key));
-            // Who wants something else by now does not wait here.
-            if wanted.is_none_or(|wanted| room.admit(key, Want::Grant, &wanted).is_ok()) {
-                fitting.push(uid.clone());
-            }
-        }
-        for uid in fitting {
-            if let Some(node) = self.nodes.all.get_mut(name) {
-                node.crowded.remove(&uid);
-            }
-            self.update_standing(&uid, name);
-        }
-    }
-
-    /// Whether there is room on a node for what a job wants, and how much it takes at most.
-    pub(in crate::cluster) fn admit(&self, uid: &Uid, name: &NodeName, want: Want) -> Result<usize, Crowd> {
-        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.settings);
-        let Some((node, wanted)) = self.nodes.all.get(name).zip(world.demand(uid)) else { return Ok(0) };
-        let Some(key) = &wanted.demand.image else { return Ok(0) };
-        room::admit(node, key, want, &wanted, &world)
-    }
-
     /// Drops what is no longer wanted of a node: what was taken back while it waited to be written is not written.
     fn settle_intents(&mut self, name: &NodeName) {
         let Some(node) = self.nodes.all.get_mut(name).filter(|node| node.has_intents()) else { return };
@@ -152,45 +117,5 @@ impl Kernel {
             self.update_standing(uid, name);
         }
         !dropped.is_empty()
-    }
-}
-
-/// Demands and Secrets, as entries of NodeImages know them.
-struct World<'a> {
-    demands: &'a demands::Demands,
-    secrets: &'a Secrets,
-    quarantine: &'a Quarantine,
-    config_namespace: &'a str,
-}
-
-impl<'a> World<'a> {
-    fn new(
-        demands: &'a demands::Demands,
-        secrets: &'a Secrets,
-        quarantine: &'a Quarantine,
-        settings: &'a Settings,
-    ) -> Self {
-        Self { demands, secrets, quarantine, config_namespace: &settings.config_namespace }
-    }
-}
-
-impl Demands for World<'_> {
-    fn demand(&self, uid: &str) -> Option<Wanted<'_>> {
-        let record = self.demands.get(uid).filter(|record| record.state != State::Abandoned)?;
-        Some(Wanted {
-            demand: &record.demand,
-            is_unfinished: record.is_active(),
-            secrets: &record.secrets,
-            lacks_secret: record.lacks_secret(),
-        })
-    }
-
-    fn is_unreadable(&self, uid: &str) -> bool {
-        self.quarantine.has_uid(uid)
-    }
-
-    fn has_secret(&self, reference: &SecretReference) -> Option<bool> {
-        let is_ours = reference.namespace.as_deref() == Some(self.config_namespace);
-        is_ours.then(|| reference.name.as_deref().is_some_and(|name| self.secrets.has_copy(name)))
     }
 }

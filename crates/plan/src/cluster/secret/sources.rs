@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prewarm_api::kruise::SecretReference;
 
 use super::{Copy, Settlement, SourceState, plain_reference};
@@ -96,10 +95,6 @@ impl Source {
 
 impl Observe for Copy {
     const ABOUT: About = About { is_needed: true, ..About::new("v1", "Secret", Writes::Object) };
-
-    fn metadata(&self) -> Option<&ObjectMeta> {
-        None
-    }
 
     fn key(&self, config_namespace: &str) -> ObjectKey {
         ObjectKey { namespace: config_namespace.to_owned(), name: self.name.clone() }
