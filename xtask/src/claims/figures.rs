@@ -164,18 +164,6 @@ fn kind_table(page: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     Ok(counts)
 }
 
-/// How many lines the kind that only tests have needs in which file of `plan` outside of its folder.
-fn dry_run(sources: &[Source]) -> BTreeMap<&str, usize> {
-    let is_named =
-        |line: &&str| line.to_lowercase().contains(DRY_RUN) && !line.trim_start().starts_with("//");
-    let count = |source: &Source| sizes::own(&source.text).into_iter().filter(|line| is_named(line)).count();
-    let counts = sources.iter().filter_map(|source| {
-        let path = source.path.to_str().filter(|path| path.starts_with(PLAN) && !path.contains(DRY_RUN))?;
-        Some((path, count(source))).filter(|(_, count)| *count > 0)
-    });
-    counts.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +219,20 @@ mod tests {
         let text = "one\ntwo\nmod tests {\nthree\n}\n";
         let sources = paths.map(|path| Source { path: path.into(), text: text.to_owned() });
         assert_eq!(source_lines(&sources), 2);
+    }
+
+    /// How many lines the kind that only tests have needs in which file of `plan` outside of its folder.
+    fn dry_run(sources: &[Source]) -> BTreeMap<&str, usize> {
+        let is_named =
+            |line: &&str| line.to_lowercase().contains(DRY_RUN) && !line.trim_start().starts_with("//");
+        let count =
+            |source: &Source| sizes::own(&source.text).into_iter().filter(|line| is_named(line)).count();
+        let counts = sources.iter().filter_map(|source| {
+            let path =
+                source.path.to_str().filter(|path| path.starts_with(PLAN) && !path.contains(DRY_RUN))?;
+            Some((path, count(source))).filter(|(_, count)| *count > 0)
+        });
+        counts.collect()
     }
 
     #[test]

@@ -5,8 +5,8 @@ use prewarm_api::names::event::WRITE_FAILED;
 use prewarm_api::reference_object::ObjectReference;
 use serde_json::Value;
 
-use super::kind::Kind;
 pub use super::kind::Target;
+use super::kind::{Kind, Object};
 use super::node_image::Verdict;
 use super::secret;
 use crate::object::attempts::Attempts;
@@ -128,6 +128,19 @@ pub enum Outcome<T> {
     Refused(String),
     /// It failed for reasons outside, which the API server named, or nobody answered.
     Failed(Option<String>),
+}
+
+/// A write that has come to its end.
+#[derive(Debug)]
+pub struct Settled {
+    /// The write.
+    pub ticket: Ticket,
+    /// What became of it.
+    pub outcome: Outcome<Object>,
+    /// When that was observed.
+    pub now: Timestamp,
+    /// A random number from 0 to 1.
+    pub jitter: f64,
 }
 
 impl<T> Outcome<T> {

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::command::{Command, Outcome, Ticket};
+use super::command::{Command, Settled};
 use super::kernel::Kernel;
-use super::kind::Object;
 use crate::object::{ObjectKey, Uid};
 
 /// How the kernel gets to know the objects of a kind.
@@ -92,15 +91,8 @@ pub trait Pass {
 
     /// Looks at one, and decides what to do.
     fn pass(kernel: &mut Kernel, id: &Self::Id, now: Timestamp, commands: &mut Vec<Command>);
-    /// A write that one has asked for came to its end. `jitter` is a random number from 0 to 1.
-    fn settle(
-        kernel: &mut Kernel,
-        id: &Self::Id,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    );
+    /// A write that one has asked for came to its end.
+    fn settle(kernel: &mut Kernel, id: &Self::Id, settled: Settled);
 }
 
 /// The names and UIDs of what a store holds.

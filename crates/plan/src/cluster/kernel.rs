@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::advanced_cron_job::{Crons, RunKey};
 use super::agenda::Agenda;
 use super::broadcast_job::Broadcasts;
-use super::command::{Command, Event, Outcome, Read, Target, Ticket};
+use super::command::{Command, Event, Outcome, Read, Settled, Target, Ticket};
 use super::demands::Demands;
 use super::image_list_pull_job::Lists;
 use super::image_pull_job::Jobs;
@@ -86,7 +86,9 @@ impl Kernel {
             Input::SourceRead { source, state, jitter } => {
                 self.observe_source(&source, state, now, jitter);
             }
-            Input::Settled { ticket, outcome, jitter } => Target::settle(self, &ticket, outcome, now, jitter),
+            Input::Settled { ticket, outcome, jitter } => {
+                Target::settle(self, Settled { ticket, outcome, now, jitter });
+            }
         }
     }
 

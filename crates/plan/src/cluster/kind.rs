@@ -9,7 +9,7 @@ use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, Image
 
 use super::advanced_cron_job::{Crons, child::Child};
 use super::broadcast_job::{Broadcasts, pod::Pod};
-use super::command::{Command, Outcome, Ticket};
+use super::command::{Command, Settled};
 use super::demands::pod::PodFacts;
 use super::image_list_pull_job::Lists;
 use super::image_pull_job::Jobs;
@@ -179,15 +179,9 @@ macro_rules! targets {
                 match self { $($(#[cfg($when)])? Self::$target(id) => <$pass>::pass(kernel, id, now, commands),)* }
             }
 
-            pub(super) fn settle(
-                kernel: &mut Kernel,
-                ticket: &Ticket,
-                outcome: Outcome<Object>,
-                now: Timestamp,
-                jitter: f64,
-            ) {
-                match &ticket.asker {
-                    $($(#[cfg($when)])? Self::$target(id) => <$pass>::settle(kernel, id, ticket, outcome, now, jitter),)*
+            pub(super) fn settle(kernel: &mut Kernel, settled: Settled) {
+                match &settled.ticket.asker.clone() {
+                    $($(#[cfg($when)])? Self::$target(id) => <$pass>::settle(kernel, id, settled),)*
                 }
             }
 

@@ -8,10 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prewarm_api::kruise::ImagePullPolicy;
 use prewarm_api::reference_object::ObjectReference;
 
-use crate::cluster::command::{Command, Outcome, Ticket};
+use crate::cluster::command::{Command, Settled};
 use crate::cluster::demands::{State, Statement, wants};
 use crate::cluster::interface::{About, Observe, Pass, Writes, owned};
-use crate::cluster::{Kernel, Object, Subject, Target};
+use crate::cluster::{Kernel, Subject, Target};
 use crate::demand::selection::Selection;
 use crate::demand::{Demand, Limits, Source, Until};
 use crate::object::{ImageKey, ObjectKey, Uid};
@@ -77,7 +77,7 @@ impl Pass for Wishes {
     }
 
     /// Nothing is written to it.
-    fn settle(_: &mut Kernel, _: &Uid, _: &Ticket, _: Outcome<Object>, _: Timestamp, _: f64) {}
+    fn settle(_kernel: &mut Kernel, _uid: &Uid, _settled: Settled) {}
 }
 
 impl Wish {

@@ -6,11 +6,11 @@ use serde_json::json;
 use super::crons::{Crons, made_by};
 use super::record::Cron;
 use super::{Decision, Observed, decide, run};
-use crate::cluster::command::{Command, Outcome, Target, Ticket, Verb, Write};
+use crate::cluster::command::{Command, Settled, Target, Ticket, Verb, Write};
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
-use crate::cluster::{Kernel, Kind, Object};
+use crate::cluster::{Kernel, Kind};
 use crate::object::{ObjectKey, OwnerKey, Uid};
 use crate::time::earliest;
 
@@ -21,18 +21,11 @@ impl Pass for Crons {
         kernel.cron_pass(uid, now, commands);
     }
 
-    fn settle(
-        kernel: &mut Kernel,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
-        if ticket.kind == Kind::AdvancedCronJob {
-            kernel.settle_cron(uid, ticket, outcome, now, jitter);
+    fn settle(kernel: &mut Kernel, uid: &Uid, settled: Settled) {
+        if settled.ticket.kind == Kind::AdvancedCronJob {
+            kernel.settle_cron(uid, settled);
         } else {
-            kernel.settle_run(uid, ticket, outcome, now, jitter);
+            kernel.settle_run(uid, settled);
         }
     }
 }

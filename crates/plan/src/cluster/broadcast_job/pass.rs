@@ -9,12 +9,12 @@ use serde_json::json;
 use super::record::Broadcast;
 use super::shape::pod;
 use super::{Broadcasts, Decision, Observed, decide, is_over};
-use crate::cluster::command::{Command, Event, Notice, Outcome, Target, Ticket, Verb, Write};
+use crate::cluster::command::{Command, Event, Notice, Settled, Target, Ticket, Verb, Write};
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::image_pull_job::STATUS_INTERVAL;
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
-use crate::cluster::{Kernel, Kind, Object};
+use crate::cluster::{Kernel, Kind};
 use crate::object::{NodeName, ObjectKey, Uid};
 use crate::time::earliest;
 
@@ -25,18 +25,11 @@ impl Pass for Broadcasts {
         kernel.broadcast_pass(uid, now, commands);
     }
 
-    fn settle(
-        kernel: &mut Kernel,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
-        if ticket.kind == Kind::BroadcastPod {
-            kernel.settle_pod(uid, ticket, outcome, now, jitter);
+    fn settle(kernel: &mut Kernel, uid: &Uid, settled: Settled) {
+        if settled.ticket.kind == Kind::BroadcastPod {
+            kernel.settle_pod(uid, settled);
         } else {
-            kernel.settle_broadcast(uid, ticket, outcome, now, jitter);
+            kernel.settle_broadcast(uid, settled);
         }
     }
 }

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::record::List;
 use super::{Child, Decision, Lists, Observed, Progress, decide};
-use crate::cluster::command::{Command, Notice, Outcome, Target, Ticket, Verb, Write};
+use crate::cluster::command::{Command, Notice, Settled, Target, Ticket, Verb, Write};
 use crate::cluster::demands::DemandRecord;
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::image_pull_job::STATUS_INTERVAL;
 use crate::cluster::image_pull_job::record::Job;
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
-use crate::cluster::{Kernel, Kind, Object};
+use crate::cluster::{Kernel, Kind};
 use crate::object::{ObjectKey, OwnerKey, Uid};
 use crate::time::earliest;
 
@@ -26,18 +26,11 @@ impl Pass for Lists {
         kernel.list_pass(uid, now, commands);
     }
 
-    fn settle(
-        kernel: &mut Kernel,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
-        if ticket.kind == Kind::ImagePullJob {
-            kernel.settle_child(uid, ticket, outcome, now, jitter);
+    fn settle(kernel: &mut Kernel, uid: &Uid, settled: Settled) {
+        if settled.ticket.kind == Kind::ImagePullJob {
+            kernel.settle_child(uid, settled);
         } else {
-            kernel.settle_list(uid, ticket, outcome, now, jitter);
+            kernel.settle_list(uid, settled);
         }
     }
 }

@@ -12,13 +12,13 @@ use serde_json::json;
 
 use super::record::Job;
 use super::{Hold, Jobs, Observed, report, wants};
-use crate::cluster::command::{Command, Event, Notice, Outcome, Target, Ticket, Verb, Write};
+use crate::cluster::Kernel;
+use crate::cluster::command::{Command, Event, Notice, Settled, Target, Verb, Write};
 use crate::cluster::demands::DemandRecord;
 use crate::cluster::demands::roll::Roll;
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
-use crate::cluster::{Kernel, Object};
 use crate::condition::Reason;
 use crate::object::Uid;
 use crate::time::{after, earliest};
@@ -33,15 +33,8 @@ impl Pass for Jobs {
         kernel.job_pass(uid, now, commands);
     }
 
-    fn settle(
-        kernel: &mut Kernel,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
-        kernel.settle_job(uid, ticket, outcome, now, jitter);
+    fn settle(kernel: &mut Kernel, uid: &Uid, settled: Settled) {
+        kernel.settle_job(uid, settled);
     }
 }
 

@@ -15,7 +15,7 @@ use super::node::{Facts, Node};
 use super::record::{ImageRecord, NodeImageRecord, TagRecord};
 use super::silence::Verdict;
 use crate::cluster::broadcast_job::fitness::NodeFacts;
-use crate::cluster::command::{Notice, Outcome};
+use crate::cluster::command::{Notice, Outcome, Settled};
 use crate::cluster::interface::{About, Observe, Writes};
 use crate::cluster::{Kernel, Object, Target, measure, reference};
 use crate::object::version::is_newer;
@@ -193,13 +193,8 @@ fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<ImageKey> {
 
 impl Kernel {
     /// A NodeImage was written, or not.
-    pub(super) fn settle_node_image(
-        &mut self,
-        name: &NodeName,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
+    pub(super) fn settle_node_image(&mut self, name: &NodeName, settled: Settled) {
+        let Settled { outcome, now, jitter, .. } = settled;
         let Some(node) = self.nodes.all.get_mut(name) else { return };
         let was_failing = node.attempts.is_failing();
         let (carried, concerned) = node.land();

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use super::node::Want;
 use super::world::World;
 use super::{Action, Nodes, Observed, decide};
-use crate::cluster::command::{Command, Outcome, Target, Ticket};
+use crate::cluster::Kernel;
+use crate::cluster::command::{Command, Settled, Target};
 use crate::cluster::demands::is_member;
 use crate::cluster::demands::standing::{Need, may_be_granted, needed};
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
-use crate::cluster::{Kernel, Object};
 use crate::object::NodeName;
 use crate::time::earliest;
 
@@ -21,15 +21,8 @@ impl Pass for Nodes {
         kernel.node_pass(name, now, commands);
     }
 
-    fn settle(
-        kernel: &mut Kernel,
-        name: &NodeName,
-        _ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
-        kernel.settle_node_image(name, outcome, now, jitter);
+    fn settle(kernel: &mut Kernel, name: &NodeName, settled: Settled) {
+        kernel.settle_node_image(name, settled);
     }
 }
 

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 
 use super::sources::{Secrets, Source};
 use super::{Action, Copy, Excerpt, Observed, SourceState, settle};
-use crate::cluster::command::{Command, Outcome, Read, Target, Ticket, Verb, Write};
+use crate::cluster::command::{Command, Outcome, Read, Settled, Target, Ticket, Verb, Write};
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
-use crate::cluster::{Kernel, Kind, Object};
+use crate::cluster::{Kernel, Kind};
 use crate::object::{ObjectKey, SourceKey, Uid};
 use crate::time::earliest;
 
@@ -29,15 +29,8 @@ impl Pass for Secrets {
         kernel.source_pass(key, now, commands);
     }
 
-    fn settle(
-        kernel: &mut Kernel,
-        key: &SourceKey,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
-        kernel.settle_copy(key, ticket, outcome, now, jitter);
+    fn settle(kernel: &mut Kernel, key: &SourceKey, settled: Settled) {
+        kernel.settle_copy(key, settled);
     }
 }
 
@@ -112,20 +105,14 @@ impl Kernel {
     }
 
     /// A copy was written, or not.
-    fn settle_copy(
-        &mut self,
-        key: &SourceKey,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
+    fn settle_copy(&mut self, key: &SourceKey, settled: Settled) {
+        let Settled { ticket, outcome, now, jitter } = settled;
         let trouble = match &outcome {
             Outcome::Refused(trouble) | Outcome::Failed(Some(trouble)) => Some(trouble.clone()),
             Outcome::Failed(None) => Some("the API server did not answer".to_owned()),
             _ => None,
         };
-        self.learn(ticket, outcome, now);
+        self.learn(&ticket, outcome, now);
         let Some(source) = self.secrets.sources.get_mut(key) else { return };
         source.writes = source.writes.saturating_sub(1);
         match &trouble {
