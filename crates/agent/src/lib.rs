@@ -16,7 +16,6 @@ mod reporter;
 mod room;
 mod run;
 pub mod secrets;
-mod watch;
 
 pub use event::{Events, events};
 pub use health::Health;

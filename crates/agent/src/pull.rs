@@ -3,6 +3,7 @@
 //!
 //! A worker owns its attempt and sends messages to the loop. Dropping it cancels the call in the runtime.
 
+mod refusal;
 mod registry;
 
 use std::sync::Arc;

@@ -13,10 +13,8 @@ use kube::{Api, ResourceExt as _};
 use prewarm_api::kruise::NodeImageStatus;
 use prewarm_plan::agent::kruise::Status;
 use prewarm_plan::agent::when::{Change, Coalescer};
-use prewarm_plan::backoff;
-use prewarm_plan::cluster::unkept;
 use prewarm_plan::object::attempts::Attempts;
-use prewarm_plan::object::echo::{Answer, Echo};
+use prewarm_plan::object::echo::Echo;
 use prewarm_plan::object::unknown::Unknown;
 use prewarm_plan::time::after;
 use prewarm_process::log::chain;
@@ -24,12 +22,10 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
+mod answer;
+
 /// How long one write may take before the latest state is tried instead.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The longest pause after a write that nobody answered: when the server can be reached again, the status is current soon
-/// (reliability L5). No server suffers from what does not reach it.
-const LONGEST_PAUSE_UNANSWERED: Duration = Duration::from_secs(5);
 
 /// What is known of the stored status.
 #[derive(Default)]
@@ -132,57 +128,6 @@ impl Reporter {
         Some(repeats_at.map_or(at, |repeats_at| at.max(repeats_at)))
     }
 
-    /// Takes note of how a write to the object with this UID ended. The watch may know another object by now, and
-    /// about that one the answer says nothing. Returns what to tell about fields that are not kept, when that is new.
-    pub fn written(
-        &mut self,
-        uid: &str,
-        result: Result<Box<DynamicObject>, Trouble>,
-        now: Duration,
-        jitter: f64,
-    ) -> Option<String> {
-        self.is_writing = false;
-        let is_known = self.uid.as_deref() == Some(uid);
-        match result {
-            Ok(object) if is_known => {
-                self.failures = 0;
-                self.attempts.succeed(moment(now));
-                let shown =
-                    object.data.get("status").and_then(|status| serde_json::from_value(status.clone()).ok());
-                let answer = self.echo.settle(shown, moment(now), jitter);
-                self.observe(&object);
-                return answer.and_then(|answer| self.note_answer(&answer));
-            }
-            Ok(_) | Err(Trouble::OtherObject) if !is_known => {}
-            // If the object is gone, the watch will say so. If it does not, the answer was wrong: while definitions are
-            // changed, an API server may deny what it has, and a report that waited for the watch would wait for ever.
-            Ok(_) | Err(Trouble::OtherObject | Trouble::Failed) => {
-                self.failures = self.failures.saturating_add(1);
-                self.not_before = now + backoff::pause(self.failures, jitter);
-                self.echo.fail();
-            }
-            Err(Trouble::Unanswered) => {
-                self.failures = self.failures.saturating_add(1);
-                let pause = backoff::double(backoff::FIRST_PAUSE, LONGEST_PAUSE_UNANSWERED, self.failures);
-                self.not_before = now + backoff::shorten(pause, jitter);
-            }
-        }
-        None
-    }
-
-    fn note_answer(&mut self, answer: &Answer) -> Option<String> {
-        let lost = answer.lost();
-        self.unkept.retain(|name| lost.contains(name) || !answer.has(name));
-        let new: Vec<String> = lost.into_iter().filter(|name| self.unkept.insert(name.clone())).collect();
-        (!new.is_empty()).then(|| unkept::sentence(&new.join(", ")))
-    }
-
-    /// What the server does not keep, in words; nothing if it keeps everything.
-    pub fn unkept(&self) -> Option<String> {
-        let names: Vec<&str> = self.unkept.iter().map(String::as_str).collect();
-        (!names.is_empty()).then(|| unkept::sentence(&names.join(", ")))
-    }
-
     /// Whether the server holds this status.
     pub fn is_settled(&self, status: &Status) -> bool {
         !self.is_writing && (self.uid.is_none() || self.change(status) == Change::Nothing)
@@ -283,6 +228,7 @@ fn version_of(object: &DynamicObject) -> u64 {
 mod tests {
     use prewarm_plan::agent::report;
     use prewarm_plan::agent::state::{Phase, TaskState};
+    use prewarm_plan::backoff;
     use prewarm_plan::object::ImageKey;
 
     use super::*;

@@ -35,10 +35,11 @@ use crate::metrics::Metrics;
 use crate::pull::Update;
 use crate::reporter::{Reporter, Trouble};
 use crate::room::RoomGuard;
-use crate::watch::{Seen, follow};
 
 mod apply;
 mod observe;
+
+use observe::{Seen, follow};
 
 /// At most this many messages of workers wait for the loop. There are never many more workers than parallel pulls.
 const MAX_MESSAGES: usize = 256;

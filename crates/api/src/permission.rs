@@ -1,7 +1,19 @@
 //! What each program may do in a cluster: one table, from which the shipped roles are generated and with which a real
 //! server is compared.
 
+use crate::kruise::GROUP;
 use crate::names::DEFAULT_CONFIG_NAMESPACE;
+
+/// API groups besides our own.
+const CORE: &str = "";
+const BATCH: &str = "batch";
+const EVENTS: &str = "events.k8s.io";
+const LEASES: &str = "coordination.k8s.io";
+
+/// What it takes to know all objects of a kind.
+const READ: &[&str] = &["get", "list", "watch"];
+/// What a kind needs that is made, changed and deleted for others, too.
+const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
 /// The namespace in which the programs run.
 pub const SYSTEM_NAMESPACE: &str = "prewarm-system";
@@ -40,12 +52,34 @@ pub struct Permission {
     pub verbs: &'static [&'static str],
 }
 
-/// What a permission is needed for. Each part is a role of its own, so that a cluster can leave out the kinds that it
-/// does not use: without a part's role, the controller works on everything else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// Nodes, NodeImages and ImagePullJobs, without which nothing works.
-    Base,
+/// Makes `Part`: what everything needs, and a row for each kind that can be left out.
+macro_rules! parts {
+    ($($(#[$about:meta])* $kind:ident,)*) => {
+        /// What a permission is needed for. Each part is a role of its own, so that a cluster can leave out the kinds that it
+        /// does not use: without a part's role, the controller works on everything else.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Part {
+            /// Nodes, NodeImages and ImagePullJobs, without which nothing works.
+            Base,
+            $($(#[$about])* $kind,)*
+        }
+
+        impl Part {
+            /// All parts.
+            pub const ALL: [Self; 1 + [$(stringify!($kind)),*].len()] = [Self::Base, $(Self::$kind),*];
+
+            /// The kind that the part is for, unless everything needs it.
+            pub const fn kind(self) -> Option<&'static str> {
+                match self {
+                    Self::Base => None,
+                    $(Self::$kind => Some(stringify!($kind)),)*
+                }
+            }
+        }
+    };
+}
+
+parts! {
     /// Lists, and the ImagePullJobs that are created for them.
     ImageListPullJob,
     /// BroadcastJobs, and the pods that are created for them.
@@ -56,18 +90,26 @@ pub enum Part {
 }
 
 impl Part {
-    /// All parts.
-    pub const ALL: [Self; 4] =
-        [Self::Base, Self::ImageListPullJob, Self::BroadcastJob, Self::AdvancedCronJob];
+    /// What is needed for it, everywhere.
+    const fn may(
+        self,
+        verbs: &'static [&'static str],
+        group: &'static str,
+        resource: &'static str,
+    ) -> Permission {
+        Permission { part: self, scope: Scope::Cluster, group, resource, names: &[], verbs }
+    }
+}
 
-    /// The kind that the part is for, unless everything needs it.
-    pub fn kind(self) -> Option<&'static str> {
-        match self {
-            Self::Base => None,
-            Self::ImageListPullJob => Some("ImageListPullJob"),
-            Self::BroadcastJob => Some("BroadcastJob"),
-            Self::AdvancedCronJob => Some("AdvancedCronJob"),
-        }
+impl Permission {
+    /// The same, only there.
+    const fn within(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// The same, only on these objects.
+    const fn only(self, names: &'static [&'static str]) -> Self {
+        Self { names, ..self }
     }
 }
 
@@ -103,40 +145,12 @@ impl Scope {
 pub const AGENT: Account = Account {
     name: "prewarm-agent",
     permissions: &[
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "nodeimages",
-            names: &[],
-            verbs: &["get", "list", "watch"],
-        },
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "nodeimages/status",
-            names: &[],
-            verbs: &["patch"],
-        },
+        Part::Base.may(READ, GROUP, "nodeimages"),
+        Part::Base.may(&["patch"], GROUP, "nodeimages/status"),
         // Jobs are in any namespace, and so are their events.
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "events.k8s.io",
-            resource: "events",
-            names: &[],
-            verbs: &["create", "patch"],
-        },
+        Part::Base.may(&["create", "patch"], EVENTS, "events"),
         // Neither list nor watch: a Secret is read by name, when a task names it.
-        Permission {
-            part: Part::Base,
-            scope: Scope::ConfigNamespace,
-            group: "",
-            resource: "secrets",
-            names: &[],
-            verbs: &["get"],
-        },
+        Part::Base.may(&["get"], CORE, "secrets").within(Scope::ConfigNamespace),
     ],
 };
 
@@ -147,179 +161,34 @@ pub const AGENT: Account = Account {
 pub const CONTROLLER: Account = Account {
     name: "prewarm-controller",
     permissions: &[
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "",
-            resource: "nodes",
-            names: &[],
-            verbs: &["list", "watch"],
-        },
+        Part::Base.may(&["list", "watch"], CORE, "nodes"),
         // Watched in namespaces with an unfinished job that selects nodes by their pods.
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "",
-            resource: "pods",
-            names: &[],
-            verbs: &["list", "watch"],
-        },
-        Permission {
-            part: Part::BroadcastJob,
-            scope: Scope::Cluster,
-            group: "",
-            resource: "pods",
-            names: &[],
-            verbs: &["get", "create", "delete"],
-        },
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "nodeimages",
-            names: &[],
-            verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        },
+        Part::Base.may(&["list", "watch"], CORE, "pods"),
+        Part::BroadcastJob.may(&["get", "create", "delete"], CORE, "pods"),
+        Part::Base.may(OWN, GROUP, "nodeimages"),
         // The status of nodes that do not answer.
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "nodeimages/status",
-            names: &[],
-            verbs: &["patch"],
-        },
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "imagepulljobs",
-            names: &[],
-            verbs: &["get", "list", "watch", "patch", "delete"],
-        },
-        Permission {
-            part: Part::ImageListPullJob,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "imagepulljobs",
-            names: &[],
-            verbs: &["create"],
-        },
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "imagepulljobs/status",
-            names: &[],
-            verbs: &["patch"],
-        },
-        Permission {
-            part: Part::ImageListPullJob,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "imagelistpulljobs",
-            names: &[],
-            verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        },
-        Permission {
-            part: Part::ImageListPullJob,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "imagelistpulljobs/status",
-            names: &[],
-            verbs: &["patch"],
-        },
-        Permission {
-            part: Part::BroadcastJob,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "broadcastjobs",
-            names: &[],
-            verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        },
-        Permission {
-            part: Part::BroadcastJob,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "broadcastjobs/status",
-            names: &[],
-            verbs: &["patch"],
-        },
-        Permission {
-            part: Part::AdvancedCronJob,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "advancedcronjobs",
-            names: &[],
-            verbs: &["get", "list", "watch"],
-        },
-        Permission {
-            part: Part::AdvancedCronJob,
-            scope: Scope::Cluster,
-            group: "apps.kruise.io",
-            resource: "advancedcronjobs/status",
-            names: &[],
-            verbs: &["patch"],
-        },
+        Part::Base.may(&["patch"], GROUP, "nodeimages/status"),
+        Part::Base.may(&["get", "list", "watch", "patch", "delete"], GROUP, "imagepulljobs"),
+        Part::ImageListPullJob.may(&["create"], GROUP, "imagepulljobs"),
+        Part::Base.may(&["patch"], GROUP, "imagepulljobs/status"),
+        Part::ImageListPullJob.may(OWN, GROUP, "imagelistpulljobs"),
+        Part::ImageListPullJob.may(&["patch"], GROUP, "imagelistpulljobs/status"),
+        Part::BroadcastJob.may(OWN, GROUP, "broadcastjobs"),
+        Part::BroadcastJob.may(&["patch"], GROUP, "broadcastjobs/status"),
+        Part::AdvancedCronJob.may(READ, GROUP, "advancedcronjobs"),
+        Part::AdvancedCronJob.may(&["patch"], GROUP, "advancedcronjobs/status"),
         // Watched in namespaces with an AdvancedCronJob that makes Jobs.
-        Permission {
-            part: Part::AdvancedCronJob,
-            scope: Scope::Cluster,
-            group: "batch",
-            resource: "jobs",
-            names: &[],
-            verbs: &["get", "list", "watch", "create", "delete"],
-        },
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "",
-            resource: "secrets",
-            names: &[],
-            verbs: &["get"],
-        },
-        Permission {
-            part: Part::Base,
-            scope: Scope::ConfigNamespace,
-            group: "",
-            resource: "secrets",
-            names: &[],
-            verbs: &["list", "watch", "create", "patch", "delete"],
-        },
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "events.k8s.io",
-            resource: "events",
-            names: &[],
-            verbs: &["create", "patch"],
-        },
-        Permission {
-            part: Part::Base,
-            scope: Scope::SystemNamespace,
-            group: "coordination.k8s.io",
-            resource: "leases",
-            names: &[LEASE],
-            verbs: &["get", "update"],
-        },
+        Part::AdvancedCronJob.may(&["get", "list", "watch", "create", "delete"], BATCH, "jobs"),
+        Part::Base.may(&["get"], CORE, "secrets"),
+        Part::Base
+            .may(&["list", "watch", "create", "patch", "delete"], CORE, "secrets")
+            .within(Scope::ConfigNamespace),
+        Part::Base.may(&["create", "patch"], EVENTS, "events"),
+        Part::Base.may(&["get", "update"], LEASES, "leases").within(Scope::SystemNamespace).only(&[LEASE]),
         // Two managers at once are noticed. The namespace may not exist, so that a role there could not be installed.
-        Permission {
-            part: Part::Base,
-            scope: Scope::Cluster,
-            group: "coordination.k8s.io",
-            resource: "leases",
-            names: &[RIVAL_LEASE],
-            verbs: &["get"],
-        },
+        Part::Base.may(&["get"], LEASES, "leases").only(&[RIVAL_LEASE]),
         // A permission to create cannot be restricted to a name.
-        Permission {
-            part: Part::Base,
-            scope: Scope::SystemNamespace,
-            group: "coordination.k8s.io",
-            resource: "leases",
-            names: &[],
-            verbs: &["create"],
-        },
+        Part::Base.may(&["create"], LEASES, "leases").within(Scope::SystemNamespace),
     ],
 };
 

@@ -1,28 +1,36 @@
 //! Carries commands out. It chooses nothing: every command is one write (with a read where the write needs what is there
 //! at that moment), and every answer becomes an input of the kernel.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
-use prewarm_plan::cluster::command::{Event, Read, Write};
-use prewarm_plan::cluster::{Command, Input, Kind};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource};
+use prewarm_clock::Clock;
+use prewarm_plan::cluster::command::{Event, Outcome, Read, Ticket, Verb, Write};
+use prewarm_plan::cluster::{Command, Input, Kind, Object};
 use prewarm_process::event::{self, Reason, Recorder};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use crate::budget::Budget;
+use crate::lead::Controller;
 use crate::lease::Term;
 use crate::metrics::{Metrics, Written};
-use crate::run::Controller;
-use prewarm_clock::Clock;
+use crate::watch::Watched;
+
+use answer::outcome;
+use api::with_api;
 
 pub mod answer;
 mod api;
 mod judge;
 mod read;
 mod secret;
-mod write;
+mod whole;
 
 /// A request that takes longer has failed: what became of it shows when the object is read again.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -150,4 +158,71 @@ impl Writer {
 /// Whether there may be one such write for each node, so that they may be a thousand.
 fn is_per_node(write: &Write) -> bool {
     matches!(write.ticket.kind, Kind::NodeImage | Kind::BroadcastPod)
+}
+
+/// What can be written like any other object.
+trait Writable: Watched + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {}
+
+impl<K> Writable for K where K: Watched + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {}
+
+impl Writer {
+    /// Carries a write out.
+    async fn write(&self, write: Write) -> Outcome<Object> {
+        let Write { ticket, verb } = write;
+        let verb = match verb {
+            Verb::Copy(excerpt, action) => {
+                return self.write_copy(&excerpt, &ticket.key.name, action).await;
+            }
+            Verb::Judge(verdicts) => return self.judge(&ticket, &verdicts).await,
+            verb => verb,
+        };
+        with_api!(
+            self.client.clone(), ticket.kind, &ticket.key.namespace,
+            api => self.send_to(&api, &ticket, verb).await,
+            else unreachable!("nobody asks for a write to a {}", ticket.kind.as_str())
+        )
+    }
+
+    async fn send_to<K: Writable>(&self, api: &Api<K>, ticket: &Ticket, verb: Verb) -> Outcome<Object> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let (name, counted) = (&ticket.key.name, Written::of(ticket, &verb));
+        let (answer, grants) = match verb {
+            Verb::Create(object) => {
+                let answer = self.send(self.post::<K>(ticket, &object)).await;
+                self.count(counted, answer.as_ref());
+                return self.created(api, ticket, answer).await.map(K::into_object);
+            }
+            Verb::Patch(operations, grants) => {
+                (self.send(api.patch(name, &params, &json_patch(operations))).await, grants)
+            }
+            Verb::PatchStatus(operations) => {
+                (self.send(api.patch_status(name, &params, &json_patch(operations))).await, 0)
+            }
+            Verb::Delete => return self.delete(api, ticket, counted).await.map(K::into_object),
+            Verb::Judge(_) | Verb::Copy(..) => unreachable!("they are carried out elsewhere"),
+        };
+        self.count(counted, answer.as_ref());
+        if matches!(answer, Some(Ok(_))) {
+            self.metrics.granted(grants);
+        }
+        self.outcome_of(api, ticket, answer).await.map(K::into_object)
+    }
+
+    /// What became of a write, by the answer to it.
+    async fn outcome_of<K: Writable>(
+        &self,
+        api: &Api<K>,
+        ticket: &Ticket,
+        answer: Option<Result<K, kube::Error>>,
+    ) -> Outcome<K> {
+        let what = format!("{} {}", K::kind(&()), ticket.key);
+        outcome(&what, answer, async || self.send(api.get_opt(&ticket.key.name)).await).await
+    }
+}
+
+/// The operations as a patch.
+fn json_patch(operations: Vec<Value>) -> Patch<()> {
+    let patch =
+        serde_json::from_value(Value::Array(operations)).expect("the kernel makes well-formed operations");
+    Patch::Json(patch)
 }

@@ -7,9 +7,9 @@ use prewarm_process::client::limited;
 use prewarm_process::watch::Crowd;
 use tokio::task::JoinSet;
 
+use crate::lead::{Controller, lead};
 use crate::lease::{Lease, Loss, Term};
 use crate::rival;
-use crate::run::{Controller, lead};
 
 /// Runs until `stop` ends, and leads whenever the Lease says so; without a Lease, from the start.
 ///

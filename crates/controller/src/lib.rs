@@ -9,6 +9,7 @@ pub mod config;
 mod content;
 mod election;
 mod health;
+mod lead;
 pub mod lease;
 mod metrics;
 mod rival;
@@ -17,5 +18,5 @@ mod watch;
 
 pub use election::run;
 pub use health::Health;
+pub use lead::{Controller, lead};
 pub use metrics::Metrics;
-pub use run::{Controller, lead};

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use prewarm_plan::cluster::measure::Passes;
 use prewarm_plan::cluster::size::Size;
-use prewarm_plan::cluster::{Kind, Passes};
+use prewarm_plan::cluster::{Kind, Subject};
 use prewarm_process::event::Tally;
 use prewarm_process::metrics::text;
 
@@ -39,7 +40,7 @@ impl Metrics {
     }
 
     fn begin_at_zero(&self) {
-        for what in Written::ALL {
+        for what in Written::all() {
             for result in WriteResult::ALL {
                 self.families.own.begin_at_zero(what.as_str(), result.as_str());
             }
@@ -47,23 +48,16 @@ impl Metrics {
         for kind in Kind::ALL {
             drop(self.families.reconnects.get_or_create(&[("kind", kind.as_str())]));
         }
-        self.passed(Passes::default(), Passes::default(), None);
+        self.passed(Passes::default(), None);
         self.holds(&Size::default());
         self.begin_measuring();
     }
 
     /// The kernel ran a cycle.
-    pub fn passed(&self, before: Passes, after: Passes, took: Option<Duration>) {
-        let counts = [
-            ("source", before.sources, after.sources),
-            ("image_pull_job", before.jobs, after.jobs),
-            ("image_list_pull_job", before.lists, after.lists),
-            ("node_image", before.nodes, after.nodes),
-            ("broadcast_job", before.broadcasts, after.broadcasts),
-            ("advanced_cron_job", before.crons, after.crons),
-        ];
-        for (kind, before, after) in counts {
-            self.families.passes.get_or_create(&[("kind", kind)]).inc_by(after - before);
+    pub fn passed(&self, passes: Passes, took: Option<Duration>) {
+        for subject in Subject::ALL {
+            let counter = self.families.passes.get_or_create(&[("kind", subject.as_str())]);
+            counter.inc_by(passes.of(subject));
         }
         if let Some(took) = took {
             self.families.turns.observe(took.as_secs_f64());

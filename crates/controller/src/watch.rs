@@ -6,30 +6,33 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource, ResourceExt as _};
-use prewarm_plan::cluster::{Input, Kind};
+use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_plan::cluster::secret::Copy;
+use prewarm_plan::cluster::{Input, Kind, Object};
 use prewarm_plan::object::ObjectKey;
 use prewarm_process::log::chain;
+use prewarm_process::slim::{SlimNode, SlimPod};
 use prewarm_process::watch::{Crowd, Obstacle, patiently};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
+use crate::content::{self, Held};
 use crate::metrics::Metrics;
 
 mod broadcast_pod;
 mod lenient;
 mod local;
 mod slim_job;
-mod watched;
 
 pub use broadcast_pod::BroadcastPod;
 pub use lenient::Lenient;
 pub use local::Local;
 pub use slim_job::SlimJob;
-pub use watched::Watched;
 
 /// How long a silent server keeps a watch; then it is opened anew. Below what load balancers commonly allow.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
@@ -154,7 +157,7 @@ impl Known {
         match obstacle {
             Obstacle::NotDefined => {
                 let mut inputs = Vec::new();
-                if K::KIND.can_be_left_out() {
+                if K::KIND.about().can_be_left_out {
                     inputs = self.replace::<K>(BTreeSet::new(), namespace);
                 }
                 inputs.push(Input::Undefined(K::KIND));
@@ -194,4 +197,51 @@ fn seen<K: Watched + Resource<DynamicType = ()>>(object: Lenient<K>) -> Input {
 fn gone<K: Watched>(key: ObjectKey, uid: Option<String>) -> Input {
     debug!(kind = K::KIND.as_str(), object = %key, "gone");
     Input::Gone { kind: K::KIND, key, uid: uid.map(|uid| uid.as_str().into()) }
+}
+
+/// A kind that is watched.
+pub trait Watched: Sized {
+    /// Which kind it is.
+    const KIND: Kind;
+    /// What is observed of it.
+    fn into_object(self) -> Object;
+}
+
+macro_rules! whole {
+    ($($kind:ident),*) => {
+        $(impl Watched for $kind {
+            const KIND: Kind = Kind::$kind;
+
+            fn into_object(self) -> Object {
+                self.into()
+            }
+        })*
+    };
+}
+
+whole!(NodeImage, ImagePullJob, ImageListPullJob, BroadcastJob, AdvancedCronJob);
+
+impl Watched for SlimNode {
+    const KIND: Kind = Kind::Node;
+
+    fn into_object(self) -> Object {
+        Node::from(self).into()
+    }
+}
+
+impl Watched for Secret {
+    const KIND: Kind = Kind::Secret;
+
+    fn into_object(self) -> Object {
+        let held = Held(self);
+        Copy::read(&held.0.metadata, content::of(&held)).into()
+    }
+}
+
+impl Watched for SlimPod {
+    const KIND: Kind = Kind::Pod;
+
+    fn into_object(self) -> Object {
+        self.into_facts().into()
+    }
 }

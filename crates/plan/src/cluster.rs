@@ -6,7 +6,7 @@
 //!              └──────────────────────────── Input::Settled ◀─────────────────────────────────────┘
 //! ```
 //!
-//! A kind's folder has all of that kind: `record` (what is remembered), `observe` (how it gets there), `pass` (one look at
+//! `kind` lists the kinds, `interface` is what the kernel asks of each. A kind's folder has all of that kind: `record` (what is remembered), `observe` (how it gets there), `pass` (one look at
 //! one object, which ends in commands), `settle` (what follows from the outcome of a command), and its pure decisions.
 
 pub mod advanced_cron_job;
@@ -19,6 +19,7 @@ mod guard;
 pub mod image_list_pull_job;
 pub mod image_pull_job;
 pub mod input;
+mod interface;
 mod intern;
 pub mod journal;
 pub mod kernel;
@@ -28,12 +29,16 @@ pub mod node_image;
 mod quarantine;
 mod reference;
 pub mod secret;
+mod settings;
 pub mod size;
+mod trouble;
 pub mod unkept;
 #[cfg(test)]
 mod wish;
 
 pub use command::{Command, Event, Outcome, Read, Target, Ticket, Verb, Write};
-pub use input::{Input, Object};
-pub use kernel::{Kernel, Passes, Settings};
-pub use kind::Kind;
+pub use input::Input;
+pub use interface::Writes;
+pub use kernel::Kernel;
+pub use kind::{Kind, Object, Subject};
+pub use settings::Settings;

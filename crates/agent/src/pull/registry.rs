@@ -4,24 +4,21 @@
 use std::time::Duration;
 
 use prewarm_api::kruise::FailureClass;
-use prewarm_credentials::scrub::scrub;
-use prewarm_credentials::{Beneficiary, Credential, CredentialRequest, Found, Party};
+use prewarm_credentials::{Credential, CredentialRequest, Found};
 use prewarm_plan::agent::asking::{Asking, Question};
 use prewarm_plan::agent::runtime::Absence;
-use prewarm_plan::agent::state::{OwnerResult, Refusal};
 use prewarm_plan::agent::task::Task;
 use prewarm_plan::agent::worklist::{Failure, Outcome, Start};
-use prewarm_runtime::{CallError, PullRequest, advice};
+use prewarm_runtime::{CallError, PullRequest};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::refusal::{Complaint, failure};
 use super::{Tools, Update, absence};
 use crate::look::id;
 use crate::secrets;
 
 /// How often an attempt that somebody else's cancellation ended is repeated at once: on CRI-O, callers share a pull.
 const MAX_INTERRUPTIONS: u32 = 3;
-/// At most this many Secrets are named that have nothing for an image.
-const MAX_UNMATCHED: usize = 3;
 /// Once the image has arrived, all other parties together are asked for within this time, or within half of what is left
 /// of the attempt's: whoever brought the image does not wait for them longer.
 const VERIFICATION_TIME: Duration = Duration::from_mins(1);
@@ -30,27 +27,19 @@ const VERIFICATION_TRIES: u32 = 3;
 /// The pause before it is asked once more.
 const VERIFICATION_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why somebody was refused, without any credential.
-#[derive(Clone, Debug)]
-struct Complaint {
-    class: FailureClass,
-    text: String,
-    is_registry_overloaded: bool,
-}
-
 /// The runtime is away, which is nobody's failure.
 struct RuntimeAway(Absence);
 
 /// One pull, and what is known about it.
-struct Pull<'a> {
-    task: &'a Task,
-    tools: &'a Tools,
-    request: &'a CredentialRequest,
-    found: &'a Found,
+pub(super) struct Pull<'a> {
+    pub(super) task: &'a Task,
+    pub(super) tools: &'a Tools,
+    pub(super) request: &'a CredentialRequest,
+    pub(super) found: &'a Found,
     /// Every credential once, by the number that it is asked with.
-    credentials: Vec<&'a Credential>,
+    pub(super) credentials: Vec<&'a Credential>,
     /// The members of each party that is asked for.
-    members: Vec<Vec<usize>>,
+    pub(super) members: Vec<Vec<usize>>,
 }
 
 /// Has the runtime ask the registry until it has the image, and then for everybody else who wants it.
@@ -197,97 +186,5 @@ impl<'a> Pull<'a> {
                 Outcome::Failed(failure(self.task, complaint, problems, self.found.fingerprint))
             }
         }
-    }
-
-    /// How it ended for each job, unless it counts for whoever asks.
-    fn results(&self, asking: Asking<Complaint>) -> Option<Vec<OwnerResult>> {
-        if asking.is_for_all() {
-            return None;
-        }
-        let mut results = Vec::new();
-        for (number, result) in asking.results().into_iter().enumerate() {
-            let refusal = result.err().map(|complaint| self.refusal(number, &complaint));
-            for &member in &self.members[number] {
-                if let Beneficiary::Job(job) = &self.request.beneficiaries[member]
-                    && let Some(uid) = job.uid.clone()
-                {
-                    results.push(OwnerResult { uid, refusal: refusal.clone() });
-                }
-            }
-        }
-        results.sort_by(|one, other| one.uid.cmp(&other.uid));
-        Some(results)
-    }
-
-    fn refusal(&self, party: usize, complaint: &Complaint) -> Refusal {
-        let mut problems = self.found.problems.clone();
-        problems.extend(
-            self.found.parties.get(party).into_iter().flat_map(|party| self.of_party(party, complaint.class)),
-        );
-        let reference = self.task.reference.full();
-        let advice = advice(complaint.class, &self.task.reference);
-        Refusal::new(&reference, complaint.class, &complaint.text, &problems, &advice)
-    }
-
-    /// Nobody was accepted: the attempt failed as it did for the first party.
-    fn refused(&self, asking: Asking<Complaint>) -> Outcome {
-        let complaint = asking.results().into_iter().find_map(Result::err).unwrap_or_else(Complaint::unknown);
-        let problems = self.problems(complaint.class);
-        Outcome::Failed(failure(self.task, complaint, problems, self.found.fingerprint))
-    }
-
-    /// What was wrong with credentials, as far as everybody who reads it may know: what concerns the Secrets of one
-    /// namespace is nobody else's business.
-    fn problems(&self, class: FailureClass) -> Vec<String> {
-        let mut problems = self.found.problems.clone();
-        let namespace = |beneficiary: &Beneficiary| match beneficiary {
-            Beneficiary::Person => None,
-            Beneficiary::Job(job) => job.namespace.clone(),
-        };
-        let mut namespaces = self.request.beneficiaries.iter().map(namespace);
-        let first = namespaces.next();
-        if namespaces.all(|other| Some(other) == first) {
-            problems.extend(self.found.parties.iter().flat_map(|party| self.of_party(party, class)));
-        }
-        problems
-    }
-
-    fn of_party(&self, party: &Party, class: FailureClass) -> Vec<String> {
-        let mut problems = party.problems.clone();
-        let is_without = party.credentials.is_empty() && self.found.credentials.is_empty();
-        if is_without && matches!(class, FailureClass::Unauthorized | FailureClass::NotFound) {
-            let registry = self.task.reference.registry();
-            let useless = party.unmatched.iter().take(MAX_UNMATCHED);
-            problems.extend(useless.map(|secret| format!("secret {secret} has no entry for {registry}")));
-        }
-        problems
-    }
-}
-
-impl Complaint {
-    fn of(error: &CallError, found: &Found) -> Self {
-        let shown = found.parties.iter().flat_map(|party| &party.credentials).chain(&found.credentials);
-        let shown: Vec<Credential> = shown.cloned().collect();
-        Self {
-            class: error.class(),
-            text: scrub(&error.to_string(), &shown),
-            is_registry_overloaded: error.is_registry_overloaded(),
-        }
-    }
-
-    fn unknown() -> Self {
-        Self { class: FailureClass::Unknown, text: String::new(), is_registry_overloaded: false }
-    }
-}
-
-fn failure(task: &Task, complaint: Complaint, problems: Vec<String>, fingerprint: u64) -> Failure {
-    Failure {
-        class: complaint.class,
-        text: complaint.text,
-        problems,
-        advice: advice(complaint.class, &task.reference),
-        is_registry_overloaded: complaint.is_registry_overloaded,
-        is_final: complaint.class == FailureClass::InvalidReference,
-        fingerprint: Some(fingerprint),
     }
 }

@@ -13,6 +13,7 @@ use prewarm_plan::agent::worklist::{Decision, LookAhead, Start};
 use prewarm_runtime::Runtime;
 use tracing::debug;
 
+use super::observe::api;
 use super::{Loop, Message, Worker};
 use crate::check;
 use crate::connection::Search;
@@ -20,7 +21,6 @@ use crate::look::look;
 use crate::pull::{Tools, attempt};
 use crate::reporter::{Due, write};
 use crate::room::RoomGuard;
-use crate::watch::api;
 
 impl Loop {
     pub(super) fn apply(&mut self, decision: Decision) {

@@ -1,9 +1,14 @@
-//! What a message means for the worklist, which decides; here it only observes what happened.
+//! What the agent sees of its NodeImage, untyped, so that a part that cannot be read hides nothing else; and what a message means for
+//! the worklist, which decides. Here it only observes what happened.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use kube::ResourceExt as _;
-use kube::api::DynamicObject;
+use futures::{Stream, StreamExt as _, stream};
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, ResourceExt as _};
+use prewarm_api::kruise::NodeImage;
 use prewarm_api::names::NODE_RUNTIME_ANNOTATION;
 use prewarm_plan::agent::assignment::{Adoption, Object, Observed};
 use prewarm_plan::agent::conditions::{Gate, RuntimeSearch};
@@ -11,6 +16,8 @@ use prewarm_plan::agent::runtime::Absence;
 use prewarm_plan::agent::worklist::{Ending, Failure, Outcome};
 use prewarm_plan::agent::{Moment, kruise};
 use prewarm_plan::object::Uid;
+use prewarm_process::log::chain;
+use prewarm_process::watch::{Crowd, patiently};
 use prewarm_runtime::{CallError, Runtime};
 use serde_json::Value;
 use tracing::{debug, info, warn};
@@ -20,10 +27,9 @@ use crate::check;
 use crate::config::RuntimeChoice;
 use crate::connection::{Found, NoRuntime, answering};
 use crate::look;
-use crate::metrics::Target;
+use crate::metrics::{Metrics, Target};
 use crate::pull::{Update, absence};
 use crate::room::RoomGuard;
-use crate::watch::Seen;
 
 impl Loop {
     pub(super) fn observe(&mut self, message: Message) {
@@ -266,4 +272,53 @@ impl Loop {
             self.assignment.worklist.credentials_are(&key, fingerprint);
         }
     }
+}
+
+/// How long a server keeps a watch; then it is opened anew. Below what load balancers commonly allow. Each agent has a time of
+/// its own, so that thousands that found the server again together do not lose it together.
+const WATCH_TIMEOUT: RangeInclusive<u32> = 240..=290;
+
+/// What is known of the NodeImage after a change.
+pub enum Seen {
+    /// It is like this.
+    Object(Box<DynamicObject>),
+    /// There is none.
+    Gone,
+    /// The API server could not be asked.
+    Trouble,
+}
+
+/// NodeImages as untyped objects.
+pub fn api(client: Client) -> Api<DynamicObject> {
+    Api::all_with(client, &ApiResource::erase::<NodeImage>(&()))
+}
+
+/// Follows the NodeImage of one node through outages, for ever.
+pub fn follow(client: Client, node: &str, metrics: Metrics) -> impl Stream<Item = Seen> + use<> {
+    let seconds = rand::random_range(WATCH_TIMEOUT);
+    let config = watcher::Config::default().fields(&format!("metadata.name={node}")).timeout(seconds);
+    let mut has_listed_one = false;
+    patiently(Box::pin(watcher(api(client), config)), Crowd::Thousands)
+        .map(move |event| {
+            let seen = match event {
+                Ok(Event::Init) => {
+                    has_listed_one = false;
+                    None
+                }
+                Ok(Event::InitApply(object)) => {
+                    has_listed_one = true;
+                    Some(Seen::Object(Box::new(object)))
+                }
+                Ok(Event::InitDone) => (!has_listed_one).then_some(Seen::Gone),
+                Ok(Event::Apply(object)) => Some(Seen::Object(Box::new(object))),
+                Ok(Event::Delete(_)) => Some(Seen::Gone),
+                Err(error) => {
+                    metrics.reconnected(Target::Api);
+                    warn!(error = %chain(&error), "the NodeImage cannot be watched; trying again");
+                    Some(Seen::Trouble)
+                }
+            };
+            stream::iter(seen)
+        })
+        .flatten()
 }

@@ -8,45 +8,39 @@ macro_rules! with_api {
         use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
         use prewarm_plan::cluster::Kind;
 
+        use $crate::apply::api::reach;
         use $crate::watch::{BroadcastPod, SlimJob};
 
-        let client = $client;
         match $kind {
-            Kind::NodeImage => {
-                let $api = kube::Api::<NodeImage>::all(client);
-                $call
-            }
+            Kind::NodeImage => reach!($api = kube::Api::<NodeImage>::all($client), $call),
             Kind::ImagePullJob => {
-                let $api = kube::Api::<ImagePullJob>::namespaced(client, $namespace);
-                $call
+                reach!($api = kube::Api::<ImagePullJob>::namespaced($client, $namespace), $call)
             }
             Kind::ImageListPullJob => {
-                let $api = kube::Api::<ImageListPullJob>::namespaced(client, $namespace);
-                $call
+                reach!($api = kube::Api::<ImageListPullJob>::namespaced($client, $namespace), $call)
             }
-            Kind::Secret => {
-                let $api = kube::Api::<Secret>::namespaced(client, $namespace);
-                $call
-            }
+            Kind::Secret => reach!($api = kube::Api::<Secret>::namespaced($client, $namespace), $call),
             Kind::BroadcastJob => {
-                let $api = kube::Api::<BroadcastJob>::namespaced(client, $namespace);
-                $call
+                reach!($api = kube::Api::<BroadcastJob>::namespaced($client, $namespace), $call)
             }
             Kind::BroadcastPod => {
-                let $api = kube::Api::<BroadcastPod>::namespaced(client, $namespace);
-                $call
+                reach!($api = kube::Api::<BroadcastPod>::namespaced($client, $namespace), $call)
             }
             Kind::AdvancedCronJob => {
-                let $api = kube::Api::<AdvancedCronJob>::namespaced(client, $namespace);
-                $call
+                reach!($api = kube::Api::<AdvancedCronJob>::namespaced($client, $namespace), $call)
             }
-            Kind::Job => {
-                let $api = kube::Api::<SlimJob>::namespaced(client, $namespace);
-                $call
-            }
+            Kind::Job => reach!($api = kube::Api::<SlimJob>::namespaced($client, $namespace), $call),
             Kind::Node | Kind::Pod => $other,
         }
     }};
 }
 
-pub(super) use with_api;
+/// Calls something with an `Api` of this name.
+macro_rules! reach {
+    ($api:ident = $made:expr, $call:expr) => {{
+        let $api = $made;
+        $call
+    }};
+}
+
+pub(super) use {reach, with_api};

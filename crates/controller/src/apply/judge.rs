@@ -3,18 +3,17 @@
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, PatchParams};
 use prewarm_api::kruise::NodeImage;
-use prewarm_plan::cluster::Object;
 use prewarm_plan::cluster::command::{Outcome, Ticket};
 use prewarm_plan::cluster::node_image::Verdict;
 use prewarm_plan::cluster::node_image::silence::judged;
+use prewarm_plan::cluster::{Kind, Object};
 use prewarm_plan::object::unknown::Unknown;
 use prewarm_plan::time::stamp;
 use prewarm_process::log::chain;
 use serde_json::json;
 
 use super::answer::in_words;
-use super::write::json_patch;
-use super::{FIELD_MANAGER, Writer};
+use super::{FIELD_MANAGER, Writer, json_patch};
 use crate::metrics::Written;
 
 impl Writer {
@@ -28,7 +27,7 @@ impl Writer {
             Some(Ok(Some(whole))) => whole,
             Some(Ok(None)) => return Outcome::Gone,
             answer => {
-                self.count(Written::NodeImageStatus, answer.as_ref());
+                self.count(Written::Status(Kind::NodeImage), answer.as_ref());
                 return Outcome::Failed(answer.and_then(Result::err).as_ref().and_then(in_words));
             }
         };
@@ -52,7 +51,7 @@ impl Writer {
         ];
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let answer = self.send(api.patch_status(node, &params, &json_patch(operations))).await;
-        self.count(Written::NodeImageStatus, answer.as_ref());
+        self.count(Written::Status(Kind::NodeImage), answer.as_ref());
         self.outcome_of(&api, ticket, answer).await.map(Object::from)
     }
 }

@@ -9,14 +9,13 @@ use kube::api::{DeleteParams, ObjectMeta, PatchParams, PostParams, Preconditions
 use prewarm_api::names::SECRET_REFERENCES_ANNOTATION;
 use prewarm_credentials::docker_config::DecodeError;
 use prewarm_plan::cluster::secret::{Action, Copy, Excerpt, SourceState, annotations, references_text};
-use prewarm_plan::cluster::{Object, Outcome};
+use prewarm_plan::cluster::{Kind, Object, Outcome};
 use prewarm_plan::object::{ObjectKey, SourceKey};
 use serde_json::json;
 use tracing::warn;
 
 use super::answer::{Meaning, meaning};
-use super::write::json_patch;
-use super::{FIELD_MANAGER, Writer};
+use super::{FIELD_MANAGER, Writer, json_patch};
 use crate::content::{self, Held};
 use crate::metrics::Written;
 
@@ -91,7 +90,7 @@ impl Writer {
         };
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let answer = self.send(api.create(&params, &copy.0)).await;
-        self.count(Written::Secret, answer.as_ref());
+        self.count(Written::Object(Kind::Secret), answer.as_ref());
         self.settle_copy(api, name, answer).await
     }
 
@@ -115,7 +114,7 @@ impl Writer {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patch = json_patch(operations);
         let answer = self.send(api.patch(name, &params, &patch)).await;
-        self.count(Written::Secret, answer.as_ref());
+        self.count(Written::Object(Kind::Secret), answer.as_ref());
         self.settle_copy(api, name, answer).await
     }
 
@@ -123,7 +122,7 @@ impl Writer {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let answer = self.send(api.delete(name, &params)).await;
-        self.count(Written::Secret, answer.as_ref());
+        self.count(Written::Object(Kind::Secret), answer.as_ref());
         match answer {
             Some(Ok(_)) => Ok(None),
             Some(Err(error)) => self.settle_copy(api, name, Some(Err(error))).await,

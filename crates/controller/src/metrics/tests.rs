@@ -27,7 +27,25 @@ fn every_series_is_there_from_the_start_at_zero() {
     let counts = |prefix: &str| {
         text.lines().filter(|line| line.starts_with(&format!("prewarm_controller_{prefix}"))).count()
     };
-    assert_eq!(counts("api_writes_total{"), Written::ALL.len() * WriteResult::ALL.len());
+    let written = [
+        "node_image",
+        "node_image_status",
+        "image_pull_job",
+        "image_pull_job_status",
+        "image_list_pull_job",
+        "image_list_pull_job_status",
+        "secret",
+        "broadcast_job",
+        "broadcast_job_status",
+        "advanced_cron_job_status",
+        "child",
+        "pod",
+        "run",
+        "event",
+        "lease",
+    ];
+    assert_eq!(Written::all().into_iter().map(Written::as_str).collect::<Vec<_>>(), written);
+    assert_eq!(counts("api_writes_total{"), written.len() * WriteResult::ALL.len());
     assert_eq!(counts("watch_reconnects_total{"), Kind::ALL.len());
     assert_eq!((counts("passes_total{"), counts("jobs{"), counts("nodes{"), counts("tags{")), (6, 18, 5, 5));
     assert_eq!((counts("job_nodes{"), counts("broadcast_pods{"), counts("grants_ended_total{")), (8, 5, 14));
@@ -41,9 +59,17 @@ fn every_series_is_there_from_the_start_at_zero() {
 #[test]
 fn a_turn_counts_the_passes_that_it_made() {
     let metrics = Metrics::new();
-    let first = Passes { sources: 1, jobs: 2, lists: 3, nodes: 4, broadcasts: 5, crons: 6 };
-    metrics.passed(Passes::default(), first, Some(Duration::from_secs(2)));
-    metrics.passed(first, Passes { nodes: 40, ..first }, Some(Duration::from_secs(4)));
+    let passes = |counts: &[(Subject, u64)]| {
+        let mut passes = Passes::default();
+        for (subject, count) in counts {
+            (0..*count).for_each(|_| passes.count(*subject));
+        }
+        passes
+    };
+    let [source, job, list, node, broadcast, cron] = Subject::ALL;
+    let first = [(source, 1), (job, 2), (list, 3), (node, 4), (broadcast, 5), (cron, 6)];
+    metrics.passed(passes(&first), Some(Duration::from_secs(2)));
+    metrics.passed(passes(&[(node, 36)]), Some(Duration::from_secs(4)));
     let wanted = lines([
         r#"passes_total{kind="source"} 1"#,
         r#"passes_total{kind="image_pull_job"} 2"#,
@@ -137,7 +163,7 @@ fn everything_else_is_counted_where_it_belongs() {
     let metrics = Metrics::new();
     metrics.granted(3);
     metrics.clone().granted(4);
-    metrics.wrote(Written::NodeImage, WriteResult::Conflict);
+    metrics.wrote(Written::Object(Kind::NodeImage), WriteResult::Conflict);
     metrics.leads(true);
     metrics.reconnected(Kind::Pod);
     Tally::wrote(&metrics, true);

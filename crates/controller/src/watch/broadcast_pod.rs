@@ -13,7 +13,7 @@ use prewarm_plan::object::ObjectKey;
 use prewarm_process::stands_for;
 use serde::Deserialize;
 
-use super::watched::Watched;
+use super::Watched;
 
 /// A pod, as far as its job needs it.
 #[derive(Clone, Debug, Deserialize)]
@@ -113,7 +113,7 @@ impl Watched for BroadcastPod {
 
     fn into_object(self) -> Object {
         let key = ObjectKey::of(&self.metadata);
-        Object::BroadcastPod(key, self.into_pod())
+        (key, self.into_pod()).into()
     }
 }
 

@@ -9,7 +9,7 @@ use prewarm_plan::object::ObjectKey;
 use prewarm_process::stands_for;
 use serde::Deserialize;
 
-use super::watched::Watched;
+use super::Watched;
 
 /// A Job, as far as its cron job needs it.
 #[derive(Clone, Debug, Deserialize)]
@@ -50,7 +50,7 @@ impl Watched for SlimJob {
     const KIND: Kind = Kind::Job;
 
     fn into_object(self) -> Object {
-        Object::Job(ObjectKey::of(&self.metadata), self.child())
+        (ObjectKey::of(&self.metadata), self.child()).into()
     }
 }
 

@@ -2,8 +2,10 @@
 //! into tasks, and its status is written from reports and read back into states.
 
 mod bound;
+mod reported;
 mod spec;
 mod status;
 
+pub use reported::{reported, reported_first_sync};
 pub use spec::{MAX_ENTRIES, read};
-pub use status::{Status, reported, reported_first_sync};
+pub use status::Status;

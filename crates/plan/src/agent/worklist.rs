@@ -8,21 +8,23 @@
 //!   └─ Resting ◀┴───────▶ Finished (Failed), when attempts or time are used up
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::FailureClass;
+use prewarm_api::reference::ImageRef;
 
-use super::Moment;
 use super::attempt::{Next, Reason};
+use super::doubt::ALONE_FOR;
 use super::entry::{Entry, Failed, Stage};
 use super::inventory::Inventory;
 use super::pace::Pace;
+use super::places::{Holder, Places};
 use super::queue::Rotation;
 use super::state::{Note, Phase, TaskState};
 use super::task::{Asked, BadEntry, Task};
-use super::wait::{Alone, WaitReason};
+use super::{Moment, source};
 use crate::object::ImageKey;
 use crate::time::stamp;
 use outcome::failed;
@@ -33,8 +35,9 @@ pub use outcome::{Decision, Ended, Ending, Failure, Found, LookAhead, Outcome, S
 mod ahead;
 mod end;
 mod foreign;
-mod next;
+mod loss;
 mod outcome;
+mod shortage;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -149,63 +152,6 @@ impl Worklist {
         }
     }
 
-    /// Notes why each queued task waits.
-    fn explain_waiting(&mut self, conditions: &Conditions, now: Moment) {
-        let is_one_alone = self.alone_until(now).is_some();
-        let reason = |entry| self.wait_reason(entry, conditions, is_one_alone, now);
-        let reasons: Vec<Option<WaitReason>> = self.entries.values().map(reason).collect();
-        for (entry, reason) in self.entries.values_mut().zip(reasons) {
-            if let Stage::Queued { wait, .. } = &mut entry.stage {
-                *wait = reason;
-            }
-        }
-    }
-
-    /// Why a queued task waits.
-    fn wait_reason(
-        &self,
-        entry: &Entry,
-        conditions: &Conditions,
-        is_one_alone: bool,
-        now: Moment,
-    ) -> Option<WaitReason> {
-        if !entry.stage.is_queued() {
-            return None;
-        }
-        let slow = || WaitReason::SlowRegistry { registry: entry.task.reference.registry().to_owned() };
-        let is_closed = || self.closed_until(&entry.task, now).is_some();
-        let another = is_one_alone.then_some(Alone::Another);
-        let alone = || entry.doubt.alone().or(another).map(WaitReason::Alone);
-        let reason = conditions.blocks().or_else(|| is_closed().then(slow)).or_else(alone);
-        Some(reason.unwrap_or(conditions.no_place()))
-    }
-
-    /// When the next thing happens by itself: a rest or a deadline ends, a registry may be asked again, or a place opens.
-    fn wake_at(&self, conditions: &Conditions, now: Moment) -> Option<Duration> {
-        let is_blocked = conditions.blocks().is_some();
-        let has_place = self.taken_places() < conditions.parallel && !is_blocked;
-        let wake = |entry: &Entry| {
-            let ready = match entry.stage {
-                Stage::Finished(_) | Stage::Attempting { .. } | Stage::Confirming { .. } => return None,
-                Stage::Resting { until, .. } => Some(until),
-                Stage::Queued { .. } if has_place => self.closed_until(&entry.task, now),
-                Stage::Queued { .. } => None,
-            };
-            ready.into_iter().chain(entry.deadline()).min()
-        };
-        let opens_at = || self.alone_until(now).or_else(|| self.places(conditions).kept_open_at());
-        let opens_at = opens_at().filter(|at| *at > now.elapsed && self.has_queued() && !is_blocked);
-        self.entries.values().filter_map(wake).chain(opens_at).min()
-    }
-
-    fn has_queued(&self) -> bool {
-        self.entries.values().any(|entry| entry.stage.is_queued())
-    }
-
-    fn closed_until(&self, task: &Task, now: Moment) -> Option<Duration> {
-        self.pace.open_at(task.reference.registry()).filter(|open| *open > now.elapsed)
-    }
-
     /// What is to be reported of every entry.
     pub fn states(&self) -> Vec<TaskState> {
         let good = self.entries.values().map(Entry::state);
@@ -239,6 +185,83 @@ impl Worklist {
     /// How many tasks wait for an attempt.
     pub fn queued(&self) -> usize {
         self.unfinished() - self.running()
+    }
+}
+
+impl Worklist {
+    /// The task to begin next. A reference is pulled once at a time, and a slowed registry is left alone. What has to be pulled
+    /// alone comes when nothing else could, and keeps others away for a while.
+    pub(super) fn next(&self, conditions: &Conditions, now: Moment) -> Option<ImageKey> {
+        if self.alone_until(now).is_some() {
+            return None;
+        }
+        let busy: BTreeSet<&ImageRef> = self
+            .entries
+            .values()
+            .filter(|entry| entry.stage.attempt().is_some())
+            .map(|entry| &entry.task.reference)
+            .collect();
+        let ready = self.entries.values().filter(|entry| {
+            entry.stage.is_queued()
+                && !busy.contains(&entry.task.reference)
+                && self.closed_until(&entry.task, now).is_none()
+        });
+        let (alone, others): (Vec<&Entry>, Vec<&Entry>) =
+            ready.partition(|entry| entry.doubt.alone().is_some());
+        let places = self.places(conditions);
+        let fitting = others.iter().filter(|entry| places.has_one_for(&entry.task, now.elapsed));
+        let next = self.rotation.next(fitting.map(|entry| &entry.task), &places);
+        let is_free = places.holders.is_empty() && conditions.parallel > 0;
+        let alone = alone.iter().filter(|_| is_free).map(|entry| &entry.task);
+        next.or_else(|| self.rotation.next(alone, &places)).map(|task| task.key.clone())
+    }
+
+    /// Who holds the places.
+    pub(super) fn places(&self, conditions: &Conditions) -> Places<'_> {
+        let holders = self.entries.values().filter_map(|entry| {
+            let since = entry.stage.held_since()?;
+            Some(Holder { task: &entry.task, since })
+        });
+        Places { parallel: conditions.parallel, holders: holders.collect() }
+    }
+
+    /// Until when an image that is pulled alone keeps others away.
+    pub(super) fn alone_until(&self, now: Moment) -> Option<Duration> {
+        let alone = self.entries.values().filter(|entry| entry.doubt.alone().is_some());
+        let until = alone.filter_map(|entry| entry.stage.held_since()).max()?.saturating_add(ALONE_FOR);
+        (until > now.elapsed).then_some(until)
+    }
+
+    pub(super) fn begin(&mut self, key: &ImageKey, now: Moment) -> Option<Start> {
+        let entry = self.entries.get_mut(key)?;
+        let Next::Attempt { timeout } = entry.task.timeline.next(entry.failures, entry.elapsed(now)) else {
+            return None;
+        };
+        self.attempts += 1;
+        self.rotation.served(entry.task.owner());
+        let is_alone = self.join_others();
+        let entry = self.entries.get_mut(key)?;
+        let is_known_absent = self.inventory.was_just_absent(&entry.task.reference, now.elapsed);
+        entry.stage = Stage::Attempting { attempt: self.attempts, since: now.elapsed, is_alone };
+        let course = &mut entry.course;
+        let is_first = course.begun.replace(course.begun.unwrap_or(now.elapsed)).is_none();
+        let waited = course.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
+        course.started_at.get_or_insert(stamp(now.wall));
+        entry.bytes = None;
+        let source = source::choose(entry.task.sources);
+        let task = entry.task.clone();
+        Some(Start { attempt: self.attempts, task, source, timeout, is_known_absent, waited })
+    }
+
+    /// Another attempt begins: those that run are alone no more. Returns whether there are none.
+    fn join_others(&mut self) -> bool {
+        let mut is_first = true;
+        for entry in self.entries.values_mut() {
+            if let Stage::Attempting { is_alone, .. } = &mut entry.stage {
+                (*is_alone, is_first) = (false, false);
+            }
+        }
+        is_first
     }
 }
 

@@ -5,11 +5,12 @@ use prewarm_api::names::event::WRITE_FAILED;
 use prewarm_api::reference_object::ObjectReference;
 use serde_json::Value;
 
-use super::kind::Kind;
+pub use super::kind::Target;
+use super::kind::{Kind, Object};
 use super::node_image::Verdict;
 use super::secret;
 use crate::object::attempts::Attempts;
-use crate::object::{NodeName, ObjectKey, SourceKey, Uid};
+use crate::object::{ObjectKey, Uid};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,27 +43,6 @@ pub struct Ticket {
     pub key: ObjectKey,
     /// The object's UID, if there is one already.
     pub uid: Option<Uid>,
-}
-
-/// What a pass looks at, and what writes are asked for by. The order is that of a cycle: each may change what the later
-/// ones see.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
-    /// A Secret that jobs name.
-    Source(SourceKey),
-    /// An ImagePullJob.
-    Job(Uid),
-    /// An ImageListPullJob.
-    List(Uid),
-    /// An object of the kind that only tests have.
-    #[cfg(test)]
-    Wish(Uid),
-    /// A node and its NodeImage.
-    Node(NodeName),
-    /// A BroadcastJob.
-    Broadcast(Uid),
-    /// An AdvancedCronJob.
-    Cron(Uid),
 }
 
 /// What a write does.
@@ -148,6 +128,19 @@ pub enum Outcome<T> {
     Refused(String),
     /// It failed for reasons outside, which the API server named, or nobody answered.
     Failed(Option<String>),
+}
+
+/// A write that has come to its end.
+#[derive(Debug)]
+pub struct Settled {
+    /// The write.
+    pub ticket: Ticket,
+    /// What became of it.
+    pub outcome: Outcome<Object>,
+    /// When that was observed.
+    pub now: Timestamp,
+    /// A random number from 0 to 1.
+    pub jitter: f64,
 }
 
 impl<T> Outcome<T> {

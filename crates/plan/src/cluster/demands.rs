@@ -1,46 +1,40 @@
 //! Who wants what of which nodes, whatever kind of object says so.
 //!
 //! A kind reads its object into a `Demand` and places it here under the object's UID. From then on the table knows where each node
-//! is for it (`standing`, `roll`), who waits in which order (`queue`), and whom it may grant (`wants`). NodeImages, Secrets,
+//! is for it (`standing`), who waits in which order (`roll`), and whom it may grant (`place`). NodeImages, Secrets,
 //! explanations and figures work on this table and never ask which kind is behind a demand.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use prewarm_api::kruise::{GROUP, IMAGE_PULL_JOB};
 use prewarm_api::reference_object::ObjectReference;
 
-use crate::cluster::Target;
+use crate::cluster::interface::About;
 use crate::cluster::node_image::record::Shared;
+use crate::cluster::{Kind, Target};
 use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
 
-mod member;
+mod leave;
 mod place;
 pub mod pod;
-pub mod queue;
 mod record;
 pub mod roll;
 pub mod standing;
-mod wants;
 
-pub(in crate::cluster) use member::is_member;
 pub(in crate::cluster) use place::Statement;
+pub use place::{UnknownNodes, Wants, wants};
 pub(in crate::cluster) use record::{DemandRecord, State};
-pub use wants::{UnknownNodes, Wants, wants};
+pub(in crate::cluster) use standing::is_member;
 
 use pod::Pods;
 
-/// The kinds that make demands, by group.
-const OWNERS: &[(&str, &str)] = &[
-    (GROUP, IMAGE_PULL_JOB),
-    #[cfg(test)]
-    (crate::cluster::wish::GROUP, crate::cluster::wish::KIND),
-];
-
 /// Whether an owner of an entry is of a kind that makes demands, in whichever version. Others are not ours to judge.
 pub fn makes_demands(owner: &ObjectReference) -> bool {
-    let group = owner.api_version.as_deref().and_then(|version| version.split_once('/'));
-    let kind = group.map(|(group, _)| group).zip(owner.kind.as_deref());
-    kind.is_some_and(|kind| OWNERS.contains(&kind))
+    let group = |version: &'static str| version.split_once('/').map(|(group, _)| group);
+    let of = owner.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    let is_that = |about: About| {
+        about.makes_demands && owner.kind.as_deref() == Some(about.name) && of == group(about.api_version)
+    };
+    Kind::ALL.into_iter().map(Kind::about).any(is_that)
 }
 
 /// All demands.

@@ -14,11 +14,10 @@ use crate::cluster::demands::{self, UnknownNodes, Wants};
 use crate::demand::{Demand, Until};
 use crate::time::earliest;
 
-pub mod demand;
+mod closing;
 pub mod estimate;
 pub mod explain;
 mod jobs;
-mod observe;
 mod pass;
 pub mod reason;
 pub(super) mod record;
@@ -27,6 +26,7 @@ pub mod status;
 
 pub use jobs::Jobs;
 pub use pass::SIBLING_PATIENCE;
+pub use record::demand;
 
 /// A status is written at most this often, the last one apart.
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(1);

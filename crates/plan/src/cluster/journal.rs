@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::command::Command;
 use super::input::Input;
-use super::kernel::{Kernel, Settings};
+use super::{Kernel, Settings};
 
 /// One step of a kernel.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,9 +13,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prewarm_api::kruise::{FailureClass, PullPhase};
 
-use super::Kernel;
+use super::advanced_cron_job::runs::Runs;
 use super::demands::{DemandRecord, Demands};
 use super::node_image::record::{NodeImageRecord, TagRecord, TagStatus};
+use super::{Kernel, Subject};
 use crate::object::ImageKey;
 use crate::words;
 
@@ -45,6 +46,33 @@ words! {
     }
 }
 
+/// What was measured since it was last asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measures {
+    /// How many passes there were.
+    pub passes: Passes,
+    /// How long nodes took, and how grants ended.
+    pub grants: Vec<Measured>,
+    /// What became of runs of cron jobs.
+    pub runs: Runs,
+}
+
+/// How many passes there were, by what they looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passes([u64; Subject::ALL.len()]);
+
+impl Passes {
+    /// How many there were over one of these.
+    pub const fn of(&self, subject: Subject) -> u64 {
+        self.0[subject as usize]
+    }
+
+    /// There was one more.
+    pub const fn count(&mut self, subject: Subject) {
+        self.0[subject as usize] += 1;
+    }
+}
+
 /// How a grant ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -60,6 +88,12 @@ pub enum End {
 const MOST_MEASURED: usize = 100_000;
 
 impl Kernel {
+    /// What was measured since this was last called.
+    pub fn take_measures(&mut self) -> Measures {
+        let (passes, grants) = (std::mem::take(&mut self.passes), std::mem::take(&mut self.measured));
+        Measures { passes, grants, runs: std::mem::take(&mut self.crons.counted) }
+    }
+
     pub(super) fn keep_measured(&mut self, measured: Vec<Measured>) {
         let room = MOST_MEASURED.saturating_sub(self.measured.len());
         self.measured.extend(measured.into_iter().take(room));

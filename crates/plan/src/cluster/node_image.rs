@@ -18,7 +18,9 @@ use crate::time::earliest;
 
 pub mod crowded;
 mod difference;
+pub mod entry;
 mod holders;
+mod intents;
 mod join;
 pub mod node;
 mod observe;
@@ -26,10 +28,10 @@ mod pass;
 mod patch;
 pub mod record;
 pub mod room;
-mod settle;
 pub mod silence;
 mod tidy;
 pub mod weight;
+mod world;
 
 pub use patch::owner;
 pub use silence::Verdict;

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prewarm_api::kruise::{API_VERSION, BROADCAST_JOB, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
 use prewarm_api::names::event::UNREADABLE;
 use prewarm_api::reference_object::ObjectReference;
 
 use super::command::{Notice, Target};
+use super::interface::About;
 use super::{Kernel, Kind};
-use crate::object::{ObjectKey, Uid};
+use crate::object::{NodeName, ObjectKey, SourceKey, Uid};
 
 /// The objects that cannot be read.
 #[derive(Debug, Default)]
@@ -27,6 +27,15 @@ impl Quarantine {
     /// Whether the object with this UID cannot be read.
     pub(super) fn has_uid(&self, uid: &str) -> bool {
         self.uids.contains(uid)
+    }
+
+    /// How many objects of each kind cannot be read.
+    pub fn counts(&self) -> BTreeMap<Kind, usize> {
+        let mut counts = BTreeMap::new();
+        for (kind, _) in self.objects.keys() {
+            *counts.entry(*kind).or_default() += 1;
+        }
+        counts
     }
 
     /// Whether there is any.
@@ -72,60 +81,44 @@ impl Kernel {
     /// An object can be read, or is gone.
     pub(super) fn release(&mut self, kind: Kind, key: &ObjectKey) {
         let Some(uid) = self.quarantine.remove(kind, key) else { return };
-        // Whoever kept something for its sake looks again.
-        match kind {
-            Kind::ImagePullJob => {
-                self.demands.find_entries_of(uid);
-                self.mark_sources_of(key);
-            }
-            Kind::Node | Kind::NodeImage => self.agenda.mark(Target::Node(key.name.as_str().into())),
-            _ => {}
-        }
+        kind.released(self, key, uid);
     }
 
     /// Whether a pass would write to what cannot be read.
     pub(super) fn is_quarantined(&self, target: &Target) -> bool {
-        let quarantine = &self.quarantine;
-        match target {
-            _ if quarantine.is_empty() => false,
-            Target::Source(_) => false,
-            Target::Job(uid) | Target::List(uid) | Target::Broadcast(uid) | Target::Cron(uid) => {
-                quarantine.has_uid(uid)
-            }
-            #[cfg(test)]
-            Target::Wish(uid) => quarantine.has_uid(uid),
-            Target::Node(name) => {
-                let key = ObjectKey { namespace: String::new(), name: name.to_string() };
-                quarantine.has(Kind::Node, &key) || quarantine.has(Kind::NodeImage, &key)
-            }
-        }
+        !self.quarantine.is_empty() && target.is_in(&self.quarantine)
     }
+}
 
-    /// How many objects of each kind cannot be read.
-    pub fn unreadable(&self) -> BTreeMap<Kind, usize> {
-        let mut counts = BTreeMap::new();
-        for (kind, _) in self.quarantine.objects.keys() {
-            *counts.entry(*kind).or_default() += 1;
-        }
-        counts
+/// By whatever a cycle knows what it looks at, it may be unreadable.
+pub(super) trait MayBeUnreadable {
+    fn is_in(&self, quarantine: &Quarantine) -> bool;
+}
+
+impl MayBeUnreadable for Uid {
+    fn is_in(&self, quarantine: &Quarantine) -> bool {
+        quarantine.has_uid(self)
+    }
+}
+
+impl MayBeUnreadable for NodeName {
+    fn is_in(&self, quarantine: &Quarantine) -> bool {
+        let key = ObjectKey { namespace: String::new(), name: self.to_string() };
+        quarantine.has(Kind::Node, &key) || quarantine.has(Kind::NodeImage, &key)
+    }
+}
+
+impl MayBeUnreadable for SourceKey {
+    fn is_in(&self, _quarantine: &Quarantine) -> bool {
+        false
     }
 }
 
 fn reference(kind: Kind, key: &ObjectKey, uid: &Uid) -> ObjectReference {
-    let (api_version, kind) = match kind {
-        Kind::Node => ("v1", "Node"),
-        Kind::Secret => ("v1", "Secret"),
-        Kind::Pod | Kind::BroadcastPod => ("v1", "Pod"),
-        Kind::Job => ("batch/v1", "Job"),
-        Kind::NodeImage => (API_VERSION, "NodeImage"),
-        Kind::ImagePullJob => (API_VERSION, IMAGE_PULL_JOB),
-        Kind::ImageListPullJob => (API_VERSION, IMAGE_LIST_PULL_JOB),
-        Kind::BroadcastJob => (API_VERSION, BROADCAST_JOB),
-        Kind::AdvancedCronJob => (API_VERSION, "AdvancedCronJob"),
-    };
+    let About { api_version, name, .. } = kind.about();
     ObjectReference {
         api_version: Some(api_version.to_owned()),
-        kind: Some(kind.to_owned()),
+        kind: Some(name.to_owned()),
         namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
         name: Some(key.name.clone()),
         uid: Some(uid.to_string()),

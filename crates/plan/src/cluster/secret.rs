@@ -19,6 +19,7 @@
 //! an annotation has a bound, get another copy.
 
 mod copy;
+mod pass;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};

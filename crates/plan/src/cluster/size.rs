@@ -133,7 +133,7 @@ pub struct BroadcastPods {
 
 impl Kernel {
     /// How much there is. It counts everything, so it is for those who ask, not for every cycle.
-    pub(super) fn count(&self, now: Timestamp) -> Size {
+    pub fn size(&self, now: Timestamp) -> Size {
         let mut size = Size { queue: self.agenda.len(), ..Size::default() };
         for node in self.nodes.all.values() {
             size.count_node(node, now);

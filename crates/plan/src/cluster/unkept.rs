@@ -50,11 +50,6 @@ impl Kernel {
             self.events.push(Notice::warning(FIELDS_NOT_KEPT, note).about(about));
         }
     }
-
-    /// The fields that the API server does not keep.
-    pub fn unkept(&self) -> &Unkept {
-        &self.unkept
-    }
 }
 
 /// The same for one status, whose fields these are.

@@ -101,7 +101,7 @@ impl World {
     /// A pod that jobs may select nodes by is like this.
     pub fn observe_pod(&mut self, namespace: &str, name: &str, facts: PodFacts) {
         let key = ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() };
-        self.kernel.observe(Input::Seen(Object::Pod(key, facts)), self.now);
+        self.kernel.observe(Input::Seen(Object::from((key, facts))), self.now);
     }
 
     /// A pod is gone.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
 use prewarm_api::names::DELETION_PROTECTION_FINALIZER;
-use prewarm_plan::cluster::{Input, Kernel, Kind, Settings};
+use prewarm_plan::cluster::{Input, Kernel, Kind, Settings, Subject};
 use prewarm_plan::object::ObjectKey;
 use prewarm_testkit::figure::{Bar, Figures, median};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub fn measure(figures: &mut Figures) -> anyhow::Result<()> {
 fn passes(nodes: usize) -> anyhow::Result<(f64, f64)> {
     let mut now: Timestamp = "2026-11-15T08:00:00Z".parse()?;
     let mut kernel = Kernel::new(Settings::default());
-    for kind in Kind::NEEDED {
+    for kind in Kind::needed() {
         kernel.observe(Input::Listed { kind, namespace: None, names: BTreeSet::new() }, now);
     }
     for number in 0..nodes {
@@ -54,12 +54,12 @@ fn passes(nodes: usize) -> anyhow::Result<(f64, f64)> {
     for number in 0..CHANGES {
         now += Duration::from_millis(100);
         let changed: NodeImage = serde_json::from_value(node_image(number, true))?;
-        let passes = kernel.passes().jobs;
+        drop(kernel.take_measures());
         let start = Instant::now();
         kernel.observe(Input::seen(changed), now);
         kernel.cycle(now);
         times.push(start.elapsed().as_secs_f64());
-        ensure!(kernel.passes().jobs > passes, "the change of a node woke no job");
+        ensure!(kernel.take_measures().passes.of(Subject::Job) > 0, "the change of a node woke no job");
     }
     let visits = kernel.visits(Kind::ImagePullJob, &key).context("the job is at work")? - before;
     Ok((f64::from(u32::try_from(visits)?), median(times)))

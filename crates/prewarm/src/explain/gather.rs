@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
-use prewarm_plan::cluster::{Input, Kernel, Kind, Object, Settings};
+use prewarm_plan::cluster::{Input, Kernel, Kind, Settings};
 use prewarm_process::slim::{SlimNode, SlimPod};
 
 use crate::jobs::{Job, JobName, Jobs};
@@ -62,8 +62,7 @@ impl Source {
         }
         for (namespace, pods) in &self.pods {
             for pod in pods.objects() {
-                let (key, facts) = (*pod).clone().into_facts();
-                kernel.observe(Input::Seen(Object::Pod(key, facts)), now);
+                kernel.observe(Input::seen((*pod).clone().into_facts()), now);
             }
             let namespace = Some(namespace.clone());
             kernel.observe(Input::Listed { kind: Kind::Pod, namespace, names: BTreeSet::new() }, now);

@@ -12,7 +12,7 @@ use crate::agent::disk::{DiskRoom, MinFree, Room};
 use crate::agent::kruise::{Status, read, reported};
 use crate::agent::report::Report;
 use crate::agent::state::Bytes;
-use crate::agent::wait::{Hold, Waits};
+use crate::agent::wait::{Hold, WaitReason, Waits};
 
 mod ahead;
 mod doubt;

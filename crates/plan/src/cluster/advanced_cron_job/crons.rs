@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use prewarm_api::kruise::TemplateKind;
 
 use super::child::Child;
 use super::record::Cron;
 use super::runs::Runs;
 use crate::cluster::size::{JobState, JobStates};
-use crate::cluster::{Kernel, Kind, Target};
+use crate::cluster::{Kernel, Kind, Object, Target};
 use crate::object::store::{Entry, Store};
 use crate::object::{ObjectKey, OwnerKey, Uid};
 
@@ -28,7 +29,7 @@ pub struct Crons {
     /// Whose run is where, by kind.
     pub(super) homes: BTreeMap<TemplateKind, Store<Home>>,
     /// What became of runs, as far as the statuses have it.
-    pub(super) counted: Runs,
+    pub(in crate::cluster) counted: Runs,
 }
 
 /// Where a run is.
@@ -44,6 +45,23 @@ impl RunKey {
     /// An object of this kind, if cron jobs make such.
     pub fn of(kind: Kind, key: &ObjectKey) -> Option<Self> {
         Some(Self { kind: template(kind)?, key: key.clone() })
+    }
+
+    /// Where a cron job would know this object as a run.
+    pub fn of_object(object: &Object) -> Option<Self> {
+        Some(Self { kind: template(object.kind())?, key: object.key("") })
+    }
+}
+
+impl Object {
+    /// The run of a cron job that it is, if one controls it.
+    pub fn run(&self) -> Option<Child> {
+        match self {
+            Self::ImageListPullJob(list) => Child::of_list(list),
+            Self::BroadcastJob(job) => Child::of_broadcast(job),
+            Self::Job(job) => job.1.clone(),
+            _ => None,
+        }
     }
 }
 
@@ -107,11 +125,6 @@ impl Crons {
         self.runs.get(cron).unwrap_or(&NO_RUNS)
     }
 
-    /// The names and UIDs of all cron jobs.
-    pub fn held(&self) -> impl Iterator<Item = (&ObjectKey, &Uid)> {
-        self.all.held()
-    }
-
     /// The names and UIDs of all runs of a kind.
     pub fn held_runs(&self, kind: Kind) -> Vec<(ObjectKey, Uid)> {
         let homes = template(kind).and_then(|kind| self.homes.get(&kind));
@@ -142,14 +155,14 @@ impl Kernel {
     }
 
     /// All Jobs of a namespace are known.
-    pub(in crate::cluster) fn know_jobs(&mut self, namespace: &str) {
+    pub(super) fn know_jobs(&mut self, namespace: &str) {
         if self.crons.known_jobs.insert(namespace.to_owned()) {
             self.mark_crons();
         }
     }
 
     /// The Jobs of a namespace are not watched any more.
-    pub(in crate::cluster) fn unwatch_runs(&mut self, namespace: &str) {
+    pub(super) fn unwatch_runs(&mut self, namespace: &str) {
         self.crons.known_jobs.remove(namespace);
         for (key, _) in self.crons.held_runs(Kind::Job) {
             if key.namespace == namespace {
@@ -164,14 +177,19 @@ impl Kernel {
     }
 
     /// The namespaces whose Jobs have to be watched.
-    pub(in crate::cluster) fn run_namespaces(&self) -> BTreeSet<String> {
+    pub(super) fn run_namespaces(&self) -> BTreeSet<String> {
         let crons = self.crons.all.values().filter(|cron| cron.kind() == Some(TemplateKind::Job));
         crons.map(|cron| cron.key.namespace.clone()).collect()
     }
 
-    /// What became of runs since this was last asked.
-    pub(in crate::cluster) fn take_runs(&mut self) -> Runs {
-        std::mem::take(&mut self.crons.counted)
+    /// The time of day at a moment of the time that never jumps.
+    pub(super) fn time_of_day(&self, now: Timestamp) -> Timestamp {
+        now.checked_add(self.ahead).unwrap_or(now)
+    }
+
+    /// The moment at which it is this time of day, if nobody sets the clock before.
+    pub(super) fn moment_of(&self, time_of_day: Timestamp) -> Timestamp {
+        time_of_day.checked_sub(self.ahead).unwrap_or(time_of_day)
     }
 }
 

@@ -1,18 +1,69 @@
 //! What is observed of AdvancedCronJobs and of objects that may be their runs becomes records.
 
-use prewarm_api::kruise::{AdvancedCronJob, TemplateKind};
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use prewarm_api::kruise::{ADVANCED_CRON_JOB, API_VERSION, AdvancedCronJob, TemplateKind};
 
 use super::child::Child;
 use super::crons::{Home, RunKey};
 use super::record::Cron;
+use crate::cluster::interface::{About, Observe, Writes, owned};
 use crate::cluster::{Kernel, Target};
 use crate::object::store::Admission;
 use crate::object::version::{leaves_dependents, version};
 use crate::object::{ObjectKey, OwnerKey, Uid};
 
+impl Observe for AdvancedCronJob {
+    const ABOUT: About =
+        About { can_be_left_out: true, ..About::new(API_VERSION, ADVANCED_CRON_JOB, Writes::Status) };
+
+    fn metadata(&self) -> Option<&ObjectMeta> {
+        Some(&self.metadata)
+    }
+
+    fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
+        kernel.observe_cron(self);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, uid: Option<&str>) {
+        kernel.forget_cron(key, uid);
+    }
+
+    fn held(kernel: &Kernel) -> Vec<(ObjectKey, Uid)> {
+        owned(kernel.crons.all.held())
+    }
+}
+
+/// A Job is nothing but a run: that is observed of every kind that cron jobs make.
+impl Observe for (ObjectKey, Option<Child>) {
+    const ABOUT: About = About::new("batch/v1", "Job", Writes::Nothing);
+
+    fn key(&self, _config_namespace: &str) -> ObjectKey {
+        self.0.clone()
+    }
+
+    fn observe(self, _kernel: &mut Kernel, _now: Timestamp) {}
+
+    fn forget(_kernel: &mut Kernel, _key: &ObjectKey, _uid: Option<&str>) {}
+
+    fn listed(kernel: &mut Kernel, namespace: &str) {
+        kernel.know_jobs(namespace);
+    }
+
+    fn unwatched(kernel: &mut Kernel, namespace: &str) {
+        kernel.unwatch_runs(namespace);
+    }
+
+    fn namespaces(kernel: &Kernel) -> BTreeSet<String> {
+        kernel.run_namespaces()
+    }
+}
+
 impl Kernel {
     /// An AdvancedCronJob is like this.
-    pub(in crate::cluster) fn observe_cron(&mut self, mut object: AdvancedCronJob) {
+    fn observe_cron(&mut self, mut object: AdvancedCronJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(Uid::from) else { return };
         let key = ObjectKey::of(&object.metadata);
@@ -31,7 +82,7 @@ impl Kernel {
     }
 
     /// An AdvancedCronJob is gone. With a UID, only if it is still that one.
-    pub(in crate::cluster) fn forget_cron(&mut self, key: &ObjectKey, uid: Option<&str>) {
+    fn forget_cron(&mut self, key: &ObjectKey, uid: Option<&str>) {
         if let Some((held, cron)) = self.crons.all.forget(key, uid) {
             // One that is gone by its name alone may only be unreadable.
             if uid.is_some() && !leaves_dependents(&cron.object.metadata) {

@@ -3,18 +3,36 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::crons::made_by;
+use super::crons::{Crons, made_by};
 use super::record::Cron;
 use super::{Decision, Observed, decide, run};
-use crate::cluster::command::{Command, Target, Ticket, Verb, Write};
+use crate::cluster::command::{Command, Settled, Target, Ticket, Verb, Write};
 use crate::cluster::guard::{guarded, replace_status};
+use crate::cluster::interface::Pass;
+use crate::cluster::kind::Subject;
 use crate::cluster::{Kernel, Kind};
 use crate::object::{ObjectKey, OwnerKey, Uid};
 use crate::time::earliest;
 
+impl Pass for Crons {
+    type Id = Uid;
+
+    fn pass(kernel: &mut Kernel, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+        kernel.cron_pass(uid, now, commands);
+    }
+
+    fn settle(kernel: &mut Kernel, uid: &Uid, settled: Settled) {
+        if settled.ticket.kind == Kind::AdvancedCronJob {
+            kernel.settle_cron(uid, settled);
+        } else {
+            kernel.settle_run(uid, settled);
+        }
+    }
+}
+
 impl Kernel {
-    pub(in crate::cluster) fn cron_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
-        self.passes.crons += 1;
+    fn cron_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+        self.passes.count(Subject::Cron);
         let crons = &self.crons;
         let Some(cron) = crons.all.get(uid).filter(|cron| crons.knows_runs_of(cron)) else { return };
         let observed = Observed {

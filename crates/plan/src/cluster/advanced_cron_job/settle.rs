@@ -4,20 +4,14 @@ use jiff::Timestamp;
 use prewarm_api::names::event::RUN_REPLACED;
 
 use super::record::Cron;
-use crate::cluster::command::{Notice, Outcome, Target, Ticket};
+use crate::cluster::command::{Notice, Outcome, Settled, Target, Ticket};
 use crate::cluster::{Kernel, Object};
 use crate::object::Uid;
 
 impl Kernel {
     /// An AdvancedCronJob's status was written, or not.
-    pub(in crate::cluster) fn settle_cron(
-        &mut self,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
+    pub(super) fn settle_cron(&mut self, uid: &Uid, settled: Settled) {
+        let Settled { ticket, outcome, now, jitter } = settled;
         let Some(cron) = self.crons.all.get_mut(uid) else { return };
         outcome.note(&mut cron.attempts, now, jitter);
         let answer = match &outcome {
@@ -36,28 +30,22 @@ impl Kernel {
         }
         self.complain(about.clone(), complaint, now);
         self.note_answer(ticket.kind, about, answer.as_ref());
-        self.learn(ticket, outcome, now);
+        self.learn(&ticket, outcome, now);
         if self.crons.all.get(uid).is_some() {
             self.agenda.mark(Target::Cron(uid.clone()));
         }
     }
 
     /// A run was made or deleted, or not.
-    pub(in crate::cluster) fn settle_run(
-        &mut self,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
-        let is_replaced = is_another(ticket, &outcome);
+    pub(super) fn settle_run(&mut self, uid: &Uid, settled: Settled) {
+        let Settled { ticket, outcome, now, jitter } = settled;
+        let is_replaced = is_another(&ticket, &outcome);
         if let Some(cron) = self.crons.all.get_mut(uid) {
             self.agenda.mark(Target::Cron(uid.clone()));
             match &ticket.uid {
-                None => cron.run_created(uid, ticket, &outcome, now, jitter),
+                None => cron.run_created(uid, &ticket, &outcome, now, jitter),
                 Some(run) => {
-                    let notice = cron.run_deleted(run, ticket, &outcome, now, jitter);
+                    let notice = cron.run_deleted(run, &ticket, &outcome, now, jitter);
                     self.events.extend(notice.map(|notice| cron.event(notice)));
                 }
             }
@@ -66,9 +54,9 @@ impl Kernel {
         }
         if is_replaced {
             // Another object has its name.
-            self.learn(ticket, Outcome::Gone, now);
+            self.learn(&ticket, Outcome::Gone, now);
         }
-        self.learn(ticket, outcome, now);
+        self.learn(&ticket, outcome, now);
     }
 }
 

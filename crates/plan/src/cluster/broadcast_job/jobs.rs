@@ -10,7 +10,7 @@ use super::fitness::NodeFacts;
 use super::pod::Pod;
 use super::record::Broadcast;
 use crate::cluster::size::{BroadcastPods, JobState, JobStates};
-use crate::cluster::{Kernel, Target};
+use crate::cluster::{Kernel, Kind, Target};
 use crate::object::store::{Entry, Store};
 use crate::object::{NodeName, ObjectKey, OwnerKey, Uid};
 
@@ -56,16 +56,6 @@ impl Entry for Home {
 }
 
 impl Broadcasts {
-    /// The names and UIDs of all jobs.
-    pub fn held_jobs(&self) -> impl Iterator<Item = (&ObjectKey, &Uid)> {
-        self.jobs.held()
-    }
-
-    /// The names and UIDs of all pods.
-    pub fn held_pods(&self) -> impl Iterator<Item = (&ObjectKey, &Uid)> {
-        self.homes.held()
-    }
-
     /// How many jobs there are, and how many pods the unfinished ones have.
     pub fn size(&self) -> (JobStates, BroadcastPods) {
         let (mut jobs, mut pods) = (JobStates::default(), BroadcastPods::default());
@@ -86,16 +76,13 @@ impl Broadcasts {
 }
 
 impl Kernel {
-    /// Jobs and pods have been listed.
-    pub(in crate::cluster) fn know_broadcasts(&mut self) {
-        if !std::mem::replace(&mut self.broadcasts.is_known, true) {
+    /// Jobs or pods have been listed. Whoever does not use them need not grant the rights to them, so nothing else waits for them.
+    pub(super) fn know_broadcasts(&mut self) {
+        let is_known = [Kind::BroadcastJob, Kind::BroadcastPod].iter().all(|kind| self.known.contains(kind));
+        if is_known && !std::mem::replace(&mut self.broadcasts.is_known, true) {
             let jobs = self.broadcasts.jobs.iter().map(|(uid, _)| Target::Broadcast(uid.clone()));
             self.agenda.mark_all(jobs);
         }
-    }
-
-    pub(in crate::cluster) fn broadcast_visits(&self, key: &ObjectKey) -> Option<u64> {
-        Some(self.broadcasts.jobs.named(key)?.roll.visits())
     }
 }
 

@@ -1,6 +1,8 @@
 //! What is observed of BroadcastJobs, their pods and nodes becomes records.
 
-use prewarm_api::kruise::BroadcastJob;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use prewarm_api::kruise::{API_VERSION, BROADCAST_JOB, BroadcastJob, TemplateKind};
 
 use super::fitness::{NodeFacts, misfit};
 use super::is_over;
@@ -8,10 +10,67 @@ use super::jobs::{Broadcasts, Home};
 use super::pod::Pod;
 use super::record::Broadcast;
 use super::roll::{NodeStanding, Roll};
+use crate::cluster::interface::{About, Observe, Writes, owned};
 use crate::cluster::{Kernel, Target};
 use crate::object::store::Admission;
 use crate::object::version::version;
 use crate::object::{NodeName, ObjectKey, OwnerKey, Uid};
+
+impl Observe for BroadcastJob {
+    const ABOUT: About =
+        About { can_be_left_out: true, ..About::new(API_VERSION, BROADCAST_JOB, Writes::Both) };
+
+    fn metadata(&self) -> Option<&ObjectMeta> {
+        Some(&self.metadata)
+    }
+
+    fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
+        kernel.observe_broadcast(self);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, uid: Option<&str>) {
+        kernel.forget_broadcast(key, uid);
+    }
+
+    fn held(kernel: &Kernel) -> Vec<(ObjectKey, Uid)> {
+        owned(kernel.broadcasts.jobs.held())
+    }
+
+    fn listed(kernel: &mut Kernel, _namespace: &str) {
+        kernel.know_runs(TemplateKind::BroadcastJob);
+        kernel.know_broadcasts();
+    }
+
+    fn visits(kernel: &Kernel, key: &ObjectKey) -> Option<u64> {
+        Some(kernel.broadcasts.jobs.named(key)?.roll.visits())
+    }
+}
+
+/// What is written of pods is written for their jobs.
+impl Observe for (ObjectKey, Pod) {
+    const ABOUT: About = About::new("v1", "Pod", Writes::Nothing);
+
+    fn key(&self, _config_namespace: &str) -> ObjectKey {
+        self.0.clone()
+    }
+
+    fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
+        let (key, pod) = self;
+        kernel.observe_broadcast_pod(&key, pod);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, uid: Option<&str>) {
+        kernel.forget_broadcast_pod(key, uid);
+    }
+
+    fn held(kernel: &Kernel) -> Vec<(ObjectKey, Uid)> {
+        owned(kernel.broadcasts.homes.held())
+    }
+
+    fn listed(kernel: &mut Kernel, _namespace: &str) {
+        kernel.know_broadcasts();
+    }
+}
 
 impl Kernel {
     /// A Node is like this. Only jobs whose pods fit it otherwise than before are marked (kruise R110).
@@ -38,7 +97,7 @@ impl Kernel {
     }
 
     /// A BroadcastJob is like this.
-    pub(in crate::cluster) fn observe_broadcast(&mut self, mut object: BroadcastJob) {
+    fn observe_broadcast(&mut self, mut object: BroadcastJob) {
         object.metadata.managed_fields = None;
         let Some(uid) = object.metadata.uid.as_deref().map(Uid::from) else { return };
         let key = ObjectKey::of(&object.metadata);
@@ -61,7 +120,7 @@ impl Kernel {
     }
 
     /// A BroadcastJob is gone. With a UID, only if it is still that one.
-    pub(in crate::cluster) fn forget_broadcast(&mut self, key: &ObjectKey, uid: Option<&str>) {
+    fn forget_broadcast(&mut self, key: &ObjectKey, uid: Option<&str>) {
         if let Some((held, job)) = self.broadcasts.jobs.forget(key, uid) {
             let pods = job.roll.into_pods().map(|pod| (pod.name.clone(), pod)).collect();
             self.broadcasts.orphans.insert(OwnerKey::new(&key.namespace, &held), pods);
@@ -70,7 +129,7 @@ impl Kernel {
     }
 
     /// A pod is like this. One that no job controls is of no interest.
-    pub(in crate::cluster) fn observe_broadcast_pod(&mut self, key: &ObjectKey, pod: Pod) {
+    fn observe_broadcast_pod(&mut self, key: &ObjectKey, pod: Pod) {
         if pod.owner.is_empty() {
             return self.forget_broadcast_pod(key, None);
         }
@@ -97,7 +156,7 @@ impl Kernel {
     }
 
     /// A pod is gone. With a UID, only if it is still that one.
-    pub(in crate::cluster) fn forget_broadcast_pod(&mut self, key: &ObjectKey, uid: Option<&str>) {
+    fn forget_broadcast_pod(&mut self, key: &ObjectKey, uid: Option<&str>) {
         let Some((_, home)) = self.broadcasts.homes.forget(key, uid) else { return };
         let owner = home.owner();
         match self.broadcasts.job_mut(&owner) {

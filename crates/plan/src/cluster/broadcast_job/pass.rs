@@ -8,24 +8,37 @@ use serde_json::json;
 
 use super::record::Broadcast;
 use super::shape::pod;
-use super::{Decision, Observed, decide, is_over};
-use crate::cluster::command::{Command, Event, Notice, Target, Ticket, Verb, Write};
+use super::{Broadcasts, Decision, Observed, decide, is_over};
+use crate::cluster::command::{Command, Event, Notice, Settled, Target, Ticket, Verb, Write};
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::image_pull_job::STATUS_INTERVAL;
+use crate::cluster::interface::Pass;
+use crate::cluster::kind::Subject;
 use crate::cluster::{Kernel, Kind};
 use crate::object::{NodeName, ObjectKey, Uid};
 use crate::time::earliest;
 
+impl Pass for Broadcasts {
+    type Id = Uid;
+
+    fn pass(kernel: &mut Kernel, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+        kernel.broadcast_pass(uid, now, commands);
+    }
+
+    fn settle(kernel: &mut Kernel, uid: &Uid, settled: Settled) {
+        if settled.ticket.kind == Kind::BroadcastPod {
+            kernel.settle_pod(uid, settled);
+        } else {
+            kernel.settle_broadcast(uid, settled);
+        }
+    }
+}
+
 impl Kernel {
-    pub(in crate::cluster) fn broadcast_pass(
-        &mut self,
-        uid: &Uid,
-        now: Timestamp,
-        commands: &mut Vec<Command>,
-    ) {
+    fn broadcast_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let is_known = self.broadcasts.is_known;
         let Some(job) = self.broadcasts.jobs.get_mut(uid).filter(|_| is_known) else { return };
-        self.passes.broadcasts += 1;
+        self.passes.count(Subject::Broadcast);
         let unreadable =
             job.shape.as_ref().err().map(|error| format!("the pod template cannot be read: {error}"));
         let observed = Observed {

@@ -3,20 +3,14 @@
 use jiff::Timestamp;
 
 use super::record::Broadcast;
-use crate::cluster::command::{Outcome, Target, Ticket};
+use crate::cluster::command::{Outcome, Settled, Target};
 use crate::cluster::{Kernel, Object};
 use crate::object::Uid;
 
 impl Kernel {
     /// A BroadcastJob was written, or not.
-    pub(in crate::cluster) fn settle_broadcast(
-        &mut self,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
+    pub(super) fn settle_broadcast(&mut self, uid: &Uid, settled: Settled) {
+        let Settled { ticket, outcome, now, jitter } = settled;
         let Some(job) = self.broadcasts.jobs.get_mut(uid) else { return };
         outcome.note(&mut job.attempts, now, jitter);
         let answer = match &outcome {
@@ -35,21 +29,15 @@ impl Kernel {
         let (about, complaint) = (job.reference(), outcome.complaint(&mut job.attempts, now));
         self.complain(about.clone(), complaint, now);
         self.note_answer(ticket.kind, about, answer.as_ref());
-        self.learn(ticket, outcome, now);
+        self.learn(&ticket, outcome, now);
         if self.broadcasts.jobs.get(uid).is_some() {
             self.agenda.mark(Target::Broadcast(uid.clone()));
         }
     }
 
     /// A pod was made or deleted, or not.
-    pub(in crate::cluster) fn settle_pod(
-        &mut self,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
+    pub(super) fn settle_pod(&mut self, uid: &Uid, settled: Settled) {
+        let Settled { ticket, outcome, now, jitter } = settled;
         if let Some(job) = self.broadcasts.jobs.get_mut(uid) {
             self.agenda.mark(Target::Broadcast(uid.clone()));
             match &ticket.uid {
@@ -60,9 +48,9 @@ impl Kernel {
             self.complain(about, complaint, now);
         }
         let is_strange =
-            |object: &Object| matches!(object, Object::BroadcastPod(_, pod) if pod.owner.is_empty());
+            |object: &Object| matches!(object, Object::BroadcastPod(pod) if pod.1.owner.is_empty());
         if !matches!(&outcome, Outcome::Collided(object) if is_strange(object)) {
-            self.learn(ticket, outcome, now);
+            self.learn(&ticket, outcome, now);
         }
     }
 }
@@ -70,7 +58,7 @@ impl Kernel {
 impl Broadcast {
     fn pod_created(&mut self, uid: &Uid, name: &str, outcome: &Outcome<Object>, now: Timestamp, jitter: f64) {
         let node = self.creating.remove(name).unwrap_or_default();
-        let is_own = |object: &Object| matches!(object, Object::BroadcastPod(_, pod) if pod.owner == *uid);
+        let is_own = |object: &Object| matches!(object, Object::BroadcastPod(pod) if pod.1.owner == *uid);
         let is_taken = match outcome {
             Outcome::Written(_) => true,
             Outcome::Collided(object) => is_own(object),

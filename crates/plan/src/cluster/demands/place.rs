@@ -1,14 +1,21 @@
-//! Demands come, change and go, as the kinds that make them say.
+//! What a kind does with the demand of an object: it places it, and notes whom it grants, as far as its limit allows, and what it
+//! takes back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
+use prewarm_api::names::event::PULL_IMAGE_FAILED;
 
 use super::record::{DemandRecord, State};
 use super::roll::Roll;
+use crate::cluster::command::Notice;
+use crate::cluster::node_image::node::Want;
+use crate::cluster::node_image::room::Crowd;
 use crate::cluster::{Kernel, Target};
 use crate::demand::Demand;
-use crate::object::{ObjectKey, Uid};
+use crate::demand::selection::Selection;
+use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
+use crate::time::earliest;
 
 /// What a kind says of the demand of one object.
 pub struct Statement {
@@ -52,45 +59,6 @@ impl Kernel {
         self.agenda.mark(target);
     }
 
-    /// The owner of the object behind a demand is gone, and the garbage collector is about to take the object. Its entries leave
-    /// all nodes at once.
-    pub(in crate::cluster) fn abandon_demand(&mut self, uid: &Uid) {
-        self.demands.unlist(uid);
-        let Some(record) = self.demands.get_mut(uid) else { return };
-        record.state = State::Abandoned;
-        let target = record.target.clone();
-        self.dismiss(uid);
-        self.claim_sources(uid);
-        // One that is over has entries, too.
-        self.demands.left.insert(uid.clone());
-        self.agenda.mark(target);
-    }
-
-    /// The object behind a demand is gone.
-    pub(in crate::cluster) fn forget_demand(&mut self, uid: &Uid) {
-        self.dismiss(uid);
-        self.demands.unlist(uid);
-        let Some(record) = self.demands.remove(uid) else { return };
-        self.unclaim_sources(&record.key, &BTreeSet::new());
-        self.demands.left.insert(uid.clone());
-    }
-
-    /// Finds the entries of demands that are gone or over (kruise R58): one look at all nodes for all of them.
-    pub(in crate::cluster) fn find_left_entries(&mut self) {
-        if self.demands.left.is_empty() {
-            return;
-        }
-        let left = std::mem::take(&mut self.demands.left);
-        for (name, node) in &self.nodes.all {
-            let tags =
-                node.image.iter().flat_map(|image| image.images.values()).flat_map(|image| &image.tags);
-            let mut owners = tags.flat_map(|tag| tag.owners.iter()).filter_map(|owner| owner.uid.as_deref());
-            if owners.any(|uid| left.contains(uid)) {
-                self.agenda.mark(Target::Node(name.clone()));
-            }
-        }
-    }
-
     /// Looks where its nodes are for a demand.
     fn enroll(&mut self, uid: &Uid) {
         if let Some(record) = self.demands.get_mut(uid) {
@@ -98,23 +66,6 @@ impl Kernel {
         }
         self.demands.file(uid, &mut self.shared);
         self.update_standings(uid);
-    }
-
-    /// A demand is over: its nodes look whether they still need what it wanted.
-    fn dismiss(&mut self, uid: &Uid) {
-        let Some(record) = self.demands.get_mut(uid) else { return };
-        let Some(roll) = record.roll.take() else { return };
-        // One that was edited may have entries of another image on nodes that it no longer selects.
-        if record.is_edited {
-            self.demands.left.insert(uid.clone());
-        }
-        self.demands.unfile(uid);
-        for name in roll.nodes() {
-            if let Some(node) = self.nodes.all.get_mut(name) {
-                node.crowded.remove(uid);
-            }
-        }
-        self.agenda.mark_all(roll.nodes().cloned().map(Target::Node));
     }
 }
 
@@ -146,6 +97,120 @@ impl Statement {
         if let Some(demand) = self.demand {
             record.demand = demand;
             record.unknown_nodes = None;
+        }
+    }
+}
+
+/// What is wanted of nodes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wants {
+    /// What is wanted of which nodes.
+    pub of_nodes: Vec<(NodeName, Want)>,
+    /// When to look again although nothing has changed.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// Names in a selector that stand for no node that can pull.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnknownNodes {
+    /// No NodeImage has these.
+    pub absent: Vec<String>,
+    /// No agent runs on these, by what their labels say.
+    pub agentless: Vec<String>,
+}
+
+/// Decides what an active demand wants of its nodes. One that is held begins nothing.
+pub fn wants(demand: &Demand, is_held: bool, roll: &mut Roll, now: Timestamp) -> Wants {
+    let mut wants = Wants::default();
+    let of_nodes = &mut wants.of_nodes;
+    of_nodes.extend(roll.to_withdraw().into_iter().map(|node| (node, Want::Withdraw)));
+    of_nodes.extend(roll.to_attach().into_iter().map(|node| (node, Want::Attach)));
+    if is_held {
+        return wants;
+    }
+    let mut slots = demand.at_once.saturating_sub(roll.taken(now));
+    for want in [Want::Retry, Want::Renew, Want::Grant] {
+        let chosen = match want {
+            Want::Retry => roll.to_retry(slots),
+            Want::Renew => roll.to_renew(slots, now),
+            _ => roll.waiting().first(slots),
+        };
+        slots -= chosen.len();
+        of_nodes.extend(chosen.into_iter().map(|node| (node, want)));
+    }
+    // With no place left, whoever is in line gets the first that a silent node gives up.
+    wants.wake_at = earliest(roll.next_renewal(now), roll.next_overdue().filter(|_| slots == 0));
+    wants
+}
+
+impl Kernel {
+    /// Notes what a demand wants of nodes. They write it in their own pass. Says whether all of them have room for it.
+    pub(in crate::cluster) fn note_wants(
+        &mut self,
+        uid: &Uid,
+        of_nodes: Vec<(NodeName, Want)>,
+        now: Timestamp,
+    ) -> bool {
+        let Some(record) = self.demands.get(uid) else { return true };
+        let (target, image) = (record.target.clone(), record.demand.image.clone());
+        let Some(image) = image else { return true };
+        let mut have_room = true;
+        for (name, want) in of_nodes {
+            have_room &= self.intend(uid, &image, &name, want, now);
+        }
+        // What was just noted needs no further pass.
+        self.agenda.unmark(&target);
+        have_room
+    }
+
+    /// Notes what a demand wants of a node, or that there is no room for it. Says which.
+    fn intend(&mut self, uid: &Uid, image: &ImageKey, name: &NodeName, want: Want, now: Timestamp) -> bool {
+        let admitted = self.admit(uid, name, want);
+        let Some(node) = self.nodes.all.get_mut(name) else { return true };
+        match admitted {
+            Ok(weight) => node.intend(image, uid.clone(), want, now, weight),
+            Err(crowd) => {
+                node.crowded.insert(image, uid.clone(), crowd);
+                self.record_size(uid, image, name, crowd);
+            }
+        }
+        self.update_standing(uid, name);
+        self.agenda.mark(Target::Node(name.clone()));
+        admitted.is_ok()
+    }
+
+    /// An entry that fits nowhere fails with its reason. Others wait, and a condition of whoever wants them says so.
+    fn record_size(&mut self, uid: &Uid, image: &ImageKey, name: &NodeName, crowd: Crowd) {
+        let Some(record) = self.demands.get(uid).filter(|_| crowd == Crowd::TooLarge) else { return };
+        let note = format!(
+            "{}:{} cannot be written to node {name}: its entry is larger than a NodeImage may be; shorten \
+             sandboxConfig or pullSecrets",
+            image.name, image.tag
+        );
+        let about = record.demand.owner.clone();
+        self.events.push(Notice::warning(PULL_IMAGE_FAILED, note).about(about));
+    }
+
+    /// Whether a demand selects by pods of which not all are known. It would look as if it had no node.
+    pub(in crate::cluster) fn awaits_pods(&self, uid: &Uid) -> bool {
+        let record = self.demands.get(uid).filter(|record| record.is_by_pods());
+        record.is_some_and(|record| !self.demands.pods.is_known(&record.key.namespace))
+    }
+
+    /// Looks up which names of a selector stand for no node that can pull, unless that is known.
+    pub(in crate::cluster) fn find_unknown_nodes(&mut self, uid: &Uid) {
+        let Some(record) = self.demands.get_mut(uid) else { return };
+        let Selection::Names(names) = &record.demand.nodes else { return };
+        if record.unknown_nodes.is_none() {
+            let mut unknown = UnknownNodes::default();
+            for name in names {
+                match self.nodes.all.get(name.as_str()) {
+                    Some(node) if node.is_agentless() => unknown.agentless.push(name.clone()),
+                    Some(node) if node.live_image().is_some() => {}
+                    _ => unknown.absent.push(name.clone()),
+                }
+            }
+            record.unknown_nodes = Some(unknown);
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use jiff::Timestamp;
+
 use crate::cluster::Kernel;
+use crate::cluster::interface::{About, Observe, Writes};
 use crate::demand::selection::Selection;
 use crate::object::{NodeName, ObjectKey, Uid};
 
@@ -52,9 +55,38 @@ impl Pods {
     }
 }
 
+impl Observe for (ObjectKey, PodFacts) {
+    const ABOUT: About = About::new("v1", "Pod", Writes::Nothing);
+
+    fn key(&self, _config_namespace: &str) -> ObjectKey {
+        self.0.clone()
+    }
+
+    fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
+        let (key, facts) = self;
+        kernel.observe_pod(&key, Some(facts));
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, _uid: Option<&str>) {
+        kernel.observe_pod(key, None);
+    }
+
+    fn listed(kernel: &mut Kernel, namespace: &str) {
+        kernel.know_pods(namespace);
+    }
+
+    fn unwatched(kernel: &mut Kernel, namespace: &str) {
+        kernel.unwatch_pods(namespace);
+    }
+
+    fn namespaces(kernel: &Kernel) -> BTreeSet<String> {
+        kernel.pod_namespaces()
+    }
+}
+
 impl Kernel {
     /// A pod is like this; `None` if it is gone.
-    pub(in crate::cluster) fn observe_pod(&mut self, key: &ObjectKey, facts: Option<PodFacts>) {
+    fn observe_pod(&mut self, key: &ObjectKey, facts: Option<PodFacts>) {
         let old = self.demands.pods.put(key, None);
         let concerned = if old == facts { Vec::new() } else { self.demands_by_pods(&key.namespace) };
         for uid in concerned {
@@ -82,7 +114,7 @@ impl Kernel {
     }
 
     /// All pods of a namespace are known.
-    pub(in crate::cluster) fn know_pods(&mut self, namespace: &str) {
+    fn know_pods(&mut self, namespace: &str) {
         self.demands.pods.known.insert(namespace.to_owned());
         for uid in self.demands_by_pods(namespace) {
             // Pods that were known before may be gone.
@@ -92,7 +124,7 @@ impl Kernel {
     }
 
     /// The pods of a namespace are not watched any more.
-    pub(in crate::cluster) fn unwatch_pods(&mut self, namespace: &str) {
+    fn unwatch_pods(&mut self, namespace: &str) {
         self.demands.pods.by_namespace.remove(namespace);
         self.demands.pods.known.remove(namespace);
         for uid in self.demands_by_pods(namespace) {
@@ -101,7 +133,7 @@ impl Kernel {
     }
 
     /// The namespaces whose pods have to be watched.
-    pub(in crate::cluster) fn pod_namespaces(&self) -> BTreeSet<String> {
+    fn pod_namespaces(&self) -> BTreeSet<String> {
         let by_pods = self.demands.all.values().filter(|record| record.is_active() && record.is_by_pods());
         by_pods.map(|record| record.key.namespace.clone()).collect()
     }

@@ -7,20 +7,38 @@ use prewarm_api::names::event::{CREATED_CHILDREN, DELETED_CHILDREN};
 use serde_json::{Value, json};
 
 use super::record::List;
-use super::{Child, Decision, Observed, Progress, decide};
-use crate::cluster::command::{Command, Notice, Target, Ticket, Verb, Write};
+use super::{Child, Decision, Lists, Observed, Progress, decide};
+use crate::cluster::command::{Command, Notice, Settled, Target, Ticket, Verb, Write};
 use crate::cluster::demands::DemandRecord;
 use crate::cluster::guard::{guarded, replace_status};
 use crate::cluster::image_pull_job::STATUS_INTERVAL;
 use crate::cluster::image_pull_job::record::Job;
+use crate::cluster::interface::Pass;
+use crate::cluster::kind::Subject;
 use crate::cluster::{Kernel, Kind};
 use crate::object::{ObjectKey, OwnerKey, Uid};
 use crate::time::earliest;
 
+impl Pass for Lists {
+    type Id = Uid;
+
+    fn pass(kernel: &mut Kernel, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+        kernel.list_pass(uid, now, commands);
+    }
+
+    fn settle(kernel: &mut Kernel, uid: &Uid, settled: Settled) {
+        if settled.ticket.kind == Kind::ImagePullJob {
+            kernel.settle_child(uid, settled);
+        } else {
+            kernel.settle_list(uid, settled);
+        }
+    }
+}
+
 impl Kernel {
-    pub(in crate::cluster) fn list_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+    fn list_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let Some(list) = self.lists.get(uid).filter(|list| !list.is_abandoned) else { return };
-        self.passes.lists += 1;
+        self.passes.count(Subject::List);
         let owner = OwnerKey::new(&list.key.namespace, uid);
         let children = self.jobs.children.get(&owner).into_iter().flatten();
         let children = children.filter_map(|uid| self.jobs.all.get(uid).zip(self.demands.get(uid)));

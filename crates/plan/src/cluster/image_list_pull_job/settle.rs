@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use prewarm_api::names::event::CHILD_REFUSED;
 
 use super::child::has_template;
-use crate::cluster::command::{Notice, Outcome, Target, Ticket};
+use crate::cluster::command::{Notice, Outcome, Settled, Target};
 use crate::cluster::{Kernel, Object};
 use crate::object::Uid;
 
@@ -14,14 +14,8 @@ const REWRITTEN: &str = "it was taken, but with another spec than was sent: the 
 
 impl Kernel {
     /// An ImageListPullJob was written, or not.
-    pub(in crate::cluster) fn settle_list(
-        &mut self,
-        uid: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
+    pub(super) fn settle_list(&mut self, uid: &Uid, settled: Settled) {
+        let Settled { ticket, outcome, now, jitter } = settled;
         let Some(list) = self.lists.get_mut(uid) else { return };
         outcome.note(&mut list.attempts, now, jitter);
         let answer = match &outcome {
@@ -33,24 +27,18 @@ impl Kernel {
         let (about, complaint) = (list.reference(), outcome.complaint(&mut list.attempts, now));
         self.complain(about.clone(), complaint, now);
         self.note_answer(ticket.kind, about, answer.as_ref());
-        self.learn(ticket, outcome, now);
+        self.learn(&ticket, outcome, now);
         self.agenda.mark(Target::List(uid.clone()));
     }
 
     /// A child of a list was made or deleted, or not.
-    pub(in crate::cluster) fn settle_child(
-        &mut self,
-        list: &Uid,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
+    pub(super) fn settle_child(&mut self, list: &Uid, settled: Settled) {
+        let Settled { ticket, outcome, now, jitter } = settled;
         match &ticket.uid {
             None => self.child_created(list, &ticket.key.name, &outcome, now, jitter),
             Some(uid) => self.child_deleted(list, uid, &outcome, now, jitter),
         }
-        self.learn(ticket, outcome, now);
+        self.learn(&ticket, outcome, now);
         self.agenda.mark(Target::List(list.clone()));
     }
 

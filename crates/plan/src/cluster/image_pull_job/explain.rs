@@ -108,7 +108,7 @@ pub fn reported_hold(job: &ImagePullJob) -> Option<Hold> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::demand::demand;
+    use super::super::demand;
     use super::*;
     use crate::condition::{ConditionStatus, Finding, set_condition};
 

@@ -19,24 +19,9 @@ pub struct Jobs {
     pub(in crate::cluster) children: HashMap<OwnerKey, BTreeSet<Uid>>,
 }
 
-impl Jobs {
-    /// The names and UIDs of all jobs.
-    pub fn held(&self) -> impl Iterator<Item = (&ObjectKey, &Uid)> {
-        self.all.held()
-    }
-}
-
 impl Kernel {
-    pub(in crate::cluster) fn job_visits(&self, key: &ObjectKey) -> Option<u64> {
-        let uid = self.jobs.all.uid(key)?;
-        Some(self.demands.get(uid)?.roll.as_ref()?.visits())
-    }
-
-    pub(in crate::cluster) fn explain_job(
-        &self,
-        key: &ObjectKey,
-        now: Timestamp,
-    ) -> Option<BTreeMap<NodeName, Why>> {
+    /// Why each node of an unfinished ImagePullJob is where it is. `None` if the job is over or not known.
+    pub fn explain(&self, key: &ObjectKey, now: Timestamp) -> Option<BTreeMap<NodeName, Why>> {
         let uid = self.jobs.all.uid(key)?;
         let (job, record) = (self.jobs.all.get(uid)?, self.demands.get(uid)?);
         let mut roll = record.roll.clone()?;

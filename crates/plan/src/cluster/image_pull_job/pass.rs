@@ -8,15 +8,17 @@ use prewarm_api::condition::Condition;
 use prewarm_api::kruise::ImagePullJobStatus;
 use prewarm_api::names::condition::{NODES_FOUND, SECRETS_READY};
 use prewarm_api::names::event::{NO_ROOM, SECRET_MISSING, SECRET_UNUSABLE, UNKNOWN_NODES};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::record::Job;
-use super::{Hold, Observed, expires_at, report, wants};
+use super::{Hold, Jobs, Observed, report, wants};
 use crate::cluster::Kernel;
-use crate::cluster::command::{Command, Event, Notice, Target, Verb, Write};
+use crate::cluster::command::{Command, Event, Notice, Settled, Target, Verb, Write};
 use crate::cluster::demands::DemandRecord;
 use crate::cluster::demands::roll::Roll;
-use crate::cluster::guard::{add_finalizer, guarded, has_finalizer, remove_finalizer, replace_status};
+use crate::cluster::guard::{guarded, replace_status};
+use crate::cluster::interface::Pass;
+use crate::cluster::kind::Subject;
 use crate::condition::Reason;
 use crate::object::Uid;
 use crate::time::{after, earliest};
@@ -24,10 +26,22 @@ use crate::time::{after, earliest};
 /// How long a child waits for the other children of its list, so that a node gets all images at once.
 pub const SIBLING_PATIENCE: Duration = Duration::from_secs(5);
 
+impl Pass for Jobs {
+    type Id = Uid;
+
+    fn pass(kernel: &mut Kernel, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+        kernel.job_pass(uid, now, commands);
+    }
+
+    fn settle(kernel: &mut Kernel, uid: &Uid, settled: Settled) {
+        kernel.settle_job(uid, settled);
+    }
+}
+
 impl Kernel {
-    pub(in crate::cluster) fn job_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
+    fn job_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
         let Some(job) = self.jobs.all.get_mut(uid) else { return };
-        self.passes.jobs += 1;
+        self.passes.count(Subject::Job);
         job.begun_at.get_or_insert(now);
         if !job.is_active() {
             return self.closing_pass(uid, now, commands);
@@ -143,45 +157,6 @@ impl Kernel {
         }
         job.attempts.begin(verb.fingerprint());
         commands.push(Command::Write(Write { ticket: job.ticket(uid), verb }));
-    }
-
-    /// What has to be done about the finalizer of an unfinished job. It is there for the copies of its Secrets, which have to
-    /// go before the job does; any other job can be deleted while no controller runs.
-    fn protection(&self, uid: &Uid) -> Option<Vec<Value>> {
-        let (job, record) = (self.jobs.all.get(uid)?, self.demands.get(uid)?);
-        let metadata = &job.object.metadata;
-        match (record.names_secrets(), has_finalizer(metadata)) {
-            (true, false) => Some(add_finalizer(metadata)),
-            (false, true) if self.is_released(&job.key) => Some(remove_finalizer(metadata)),
-            _ => None,
-        }
-    }
-
-    /// A job that is over or on its way out: its Secrets are released, its finalizer taken off, its time runs out.
-    fn closing_pass(&mut self, uid: &Uid, now: Timestamp, commands: &mut Vec<Command>) {
-        let is_released = self.jobs.all.get(uid).is_some_and(|job| self.is_released(&job.key));
-        let Some(job) = self.jobs.all.get_mut(uid) else { return };
-        let mut wake_at = None;
-        let verb = if job.attempts.is_blocked(now) {
-            wake_at = job.attempts.pause_ends();
-            None
-        } else if has_finalizer(&job.object.metadata) {
-            // Copies that still list the job wake it when they are gone.
-            is_released.then(|| {
-                Verb::Patch(guarded(&job.object.metadata, remove_finalizer(&job.object.metadata)), 0)
-            })
-        } else if job.is_terminating() {
-            None
-        } else {
-            let expires_at = expires_at(&job.object);
-            wake_at = expires_at.filter(|at| *at > now);
-            expires_at.filter(|at| *at <= now).map(|_| Verb::Delete)
-        };
-        if let Some(verb) = verb {
-            job.attempts.begin(verb.fingerprint());
-            commands.push(Command::Write(Write { ticket: job.ticket(uid), verb }));
-        }
-        self.agenda.wake(Target::Job(uid.clone()), wake_at);
     }
 }
 

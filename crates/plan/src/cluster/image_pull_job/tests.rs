@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use prewarm_api::kruise::{CompletionType, ImagePullJob, SecretReference};
 use serde_json::{Value, json};
 
-use super::demand::demand;
+use super::demand;
 use super::*;
 use crate::cluster::demands::standing::{Claim, Need, Stage, Standing};
 use crate::cluster::node_image::node::{Facts, Node};

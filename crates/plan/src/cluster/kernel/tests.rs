@@ -8,7 +8,7 @@ use prewarm_api::kruise::{ImagePullJob, PullPhase};
 use serde_json::{Value, json};
 
 use crate::cluster::command::{Command, Verb, Write};
-use crate::cluster::{Input, Kind};
+use crate::cluster::{Input, Kind, Subject};
 use crate::object::ObjectKey;
 use crate::support::build::{at, entry, job, job_key, labelled, node, node_image, unready};
 use crate::support::world::{Fate, World, is_job_status, written_node};

@@ -10,8 +10,9 @@ use prewarm_api::reference_object::ObjectReference;
 
 use super::tidy::forget_copies;
 use super::{Observed, Wanted};
+use crate::cluster::node_image::entry::Share;
 use crate::cluster::node_image::node::{Intent, Want};
-use crate::cluster::node_image::record::{ImageRecord, Share, TagRecord, TagStatus};
+use crate::cluster::node_image::record::{ImageRecord, TagRecord, TagStatus};
 use crate::demand::pull_policy::{longest, tag_policy};
 use crate::object::{ImageKey, Uid};
 use crate::time::stamp;

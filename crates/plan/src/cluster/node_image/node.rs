@@ -9,6 +9,7 @@ use prewarm_api::kruise::NodeImage;
 use prewarm_api::names::{LINUX, NODE_TYPE_LABEL, OS_LABEL, VIRTUAL_KUBELET};
 
 use super::crowded::Crowded;
+use super::intents::Intents;
 use super::record::{NodeImageRecord, Shared, TagRecord};
 use super::silence::{Begun, Verdict};
 
@@ -21,9 +22,6 @@ pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
 /// What a kubelet reports as its container runtime is a name and a version. Longer texts are not passed on.
 const LONGEST_RUNTIME: usize = 256;
-
-/// More entries than this need no counting: a NodeImage has fewer.
-const MOST_ENTRIES: usize = 4096;
 
 /// One node.
 #[derive(Clone, Debug, Default)]
@@ -44,16 +42,13 @@ pub struct Node {
     pub judging: Vec<Verdict>,
     /// Jobs that wait for room.
     pub crowded: Crowded,
-    intents: Intents,
-    refusals: BTreeMap<ImageKey, String>,
+    pub(super) intents: Intents,
+    pub(super) refusals: BTreeMap<ImageKey, String>,
     /// How many entries the next patch may change: fewer after one was refused, to find the entry that is not taken.
-    most_entries: Option<usize>,
+    pub(super) most_entries: Option<usize>,
     /// The UID of the last NodeImage that is gone. UIDs do not come back, but late answers about it may.
     gone: Option<Uid>,
 }
-
-/// What jobs want of a node, by entry.
-type Intents = BTreeMap<ImageKey, BTreeMap<Uid, Intent>>;
 
 /// What a Node says.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,7 +165,7 @@ impl Node {
     }
 
     /// Whether the NodeImage is as a job wants it, or has become another.
-    fn is_done(&self, key: &ImageKey, uid: &str, intent: &Intent) -> bool {
+    pub(super) fn is_done(&self, key: &ImageKey, uid: &str, intent: &Intent) -> bool {
         let tag = self.image.as_ref().and_then(|image| image.tag(key)).map(|(_, tag)| tag);
         let is_owned = tag.is_some_and(|tag| tag.is_owned_by(uid));
         match intent.want {
@@ -213,54 +208,6 @@ impl Node {
         self.facts.is_none() && self.image.is_none() && !self.attempts.is_busy()
     }
 
-    /// Drops what is already there or no longer wanted, and says whose intents those were. What is being written stays
-    /// until it is known to be there or not.
-    pub fn settle_intents(
-        &mut self,
-        is_wanted: impl Fn(&Self, &ImageKey, &str, &Intent) -> bool,
-    ) -> Vec<Uid> {
-        self.retain_intents(|node, key, uid, intent| {
-            !node.is_done(key, uid, intent) && (intent.is_under_way || is_wanted(node, key, uid, intent))
-        })
-    }
-
-    /// Drops a pull that was never written. Says whether there was one.
-    pub fn drop_unwritten(&mut self, key: &ImageKey, uid: &str) -> bool {
-        let Some(by_job) = self.intents.get_mut(key) else { return false };
-        let is_unwritten =
-            by_job.get(uid).is_some_and(|intent| intent.want.is_pull() && !intent.is_under_way);
-        if is_unwritten {
-            by_job.remove(uid);
-        }
-        if by_job.is_empty() {
-            self.intents.remove(key);
-        }
-        is_unwritten
-    }
-
-    /// Drops the pulls that were decided earlier and could not be written then, and says whose they were. Their jobs
-    /// decide again, on what there is by now.
-    pub fn drop_stale_pulls(&mut self, now: Timestamp) -> Vec<Uid> {
-        self.retain_intents(|_, _, _, intent| !intent.want.is_pull() || intent.since == now)
-    }
-
-    fn retain_intents(&mut self, stays: impl Fn(&Self, &ImageKey, &str, &Intent) -> bool) -> Vec<Uid> {
-        let mut intents = std::mem::take(&mut self.intents);
-        let mut dropped = Vec::new();
-        intents.retain(|key, by_job| {
-            by_job.retain(|uid, intent| {
-                let stays = stays(self, key, uid, intent);
-                if !stays {
-                    dropped.push(uid.clone());
-                }
-                stays
-            });
-            !by_job.is_empty()
-        });
-        self.intents = intents;
-        dropped
-    }
-
     /// A patch that carries what is pending is on its way. Says whose pulls those are.
     pub fn send(&mut self) -> Vec<Uid> {
         let most = self.most_entries.unwrap_or(usize::MAX);
@@ -272,51 +219,6 @@ impl Node {
             }
         }
         pulls
-    }
-
-    /// What was on its way has arrived or not. Says what it carried, and for whom.
-    pub fn land(&mut self) -> (Vec<ImageKey>, Vec<Uid>) {
-        let (mut keys, mut uids) = (Vec::new(), Vec::new());
-        for (key, by_job) in &mut self.intents {
-            let carried = by_job.iter_mut().filter(|(_, intent)| intent.is_under_way);
-            let before = uids.len();
-            for (uid, intent) in carried {
-                intent.is_under_way = false;
-                uids.push(uid.clone());
-            }
-            if uids.len() > before {
-                keys.push(key.clone());
-            }
-        }
-        (keys, uids)
-    }
-
-    /// A patch was taken: more entries may go at once again.
-    pub fn taken(&mut self) {
-        self.most_entries =
-            self.most_entries.map(|most| most.saturating_mul(2)).filter(|most| *most < MOST_ENTRIES);
-    }
-
-    /// The API server takes a patch with these entries never, for this reason. Fewer are tried next; a single one is
-    /// given up.
-    pub fn refused(&mut self, carried: &[ImageKey], reason: &str) -> Refused {
-        match carried {
-            [] => Refused::Whole,
-            [key] => {
-                self.intents.remove(key);
-                self.refusals.insert(key.clone(), reason.to_owned());
-                Refused::Entry(key.clone())
-            }
-            [_, _, ..] => {
-                self.most_entries = Some(carried.len() / 2);
-                Refused::Split
-            }
-        }
-    }
-
-    /// There is more room in the spec: what was refused may be taken. Says what that is.
-    pub fn forget_refusals(&mut self) -> Vec<ImageKey> {
-        std::mem::take(&mut self.refusals).into_keys().collect()
     }
 
     /// The NodeImage is gone, and with it all that was to be written.
@@ -334,15 +236,4 @@ impl Node {
     pub fn has_forgotten(&self, object: &NodeImage) -> bool {
         self.gone.is_some() && self.gone.as_deref() == object.metadata.uid.as_deref()
     }
-}
-
-/// What follows from a refused patch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It carried no entry of a job: nothing can be left out.
-    Whole,
-    /// It carried several; fewer will be tried.
-    Split,
-    /// This entry is not taken.
-    Entry(ImageKey),
 }

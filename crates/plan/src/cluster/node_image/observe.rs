@@ -1,22 +1,73 @@
-//! What is observed of Nodes and NodeImages becomes records. Nothing is decided here; what has changed is marked.
+//! What is observed of Nodes and NodeImages, by a watch or as the outcome of a write, becomes records. Nothing is decided here; what
+//! has changed is marked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node as NodeObject;
-use prewarm_api::kruise::NodeImage;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use prewarm_api::kruise::{API_VERSION, NodeImage, PullPhase};
+use prewarm_api::names::event::PULL_IMAGE_FAILED;
 
-use super::node::Facts;
-use super::record::{ImageRecord, NodeImageRecord};
+use super::intents::Refused;
+use super::node::{Facts, Node};
+use super::record::{ImageRecord, NodeImageRecord, TagRecord};
+use super::silence::Verdict;
 use crate::cluster::broadcast_job::fitness::NodeFacts;
-use crate::cluster::{Kernel, Target, measure};
+use crate::cluster::command::{Notice, Outcome, Settled};
+use crate::cluster::interface::{About, Observe, Writes};
+use crate::cluster::{Kernel, Object, Target, measure, reference};
 use crate::object::version::is_newer;
-use crate::object::{ImageKey, NodeName};
+use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
+
+impl Observe for NodeObject {
+    const ABOUT: About = About { is_needed: true, ..About::new("v1", "Node", Writes::Nothing) };
+
+    fn metadata(&self) -> Option<&ObjectMeta> {
+        Some(&self.metadata)
+    }
+
+    fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
+        kernel.observe_node(self);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, _uid: Option<&str>) {
+        kernel.forget_node(&key.name);
+    }
+
+    fn released(kernel: &mut Kernel, key: &ObjectKey, _uid: Uid) {
+        kernel.agenda.mark(Target::Node(key.name.as_str().into()));
+    }
+}
+
+impl Observe for NodeImage {
+    const ABOUT: About = About { is_needed: true, ..About::new(API_VERSION, "NodeImage", Writes::Both) };
+
+    fn metadata(&self) -> Option<&ObjectMeta> {
+        Some(&self.metadata)
+    }
+
+    fn observe(self, kernel: &mut Kernel, now: Timestamp) {
+        kernel.observe_node_image(self, now);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, uid: Option<&str>) {
+        kernel.forget_node_image(&key.name, uid);
+    }
+
+    fn held(kernel: &Kernel) -> Vec<(ObjectKey, Uid)> {
+        kernel.nodes.held()
+    }
+
+    fn released(kernel: &mut Kernel, key: &ObjectKey, _uid: Uid) {
+        kernel.agenda.mark(Target::Node(key.name.as_str().into()));
+    }
+}
 
 impl Kernel {
     /// A Node is like this.
-    pub(in crate::cluster) fn observe_node(&mut self, object: NodeObject) {
+    fn observe_node(&mut self, object: NodeObject) {
         let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text::<NodeName>(name))
         else {
             return;
@@ -35,7 +86,7 @@ impl Kernel {
     }
 
     /// A Node is gone.
-    pub(in crate::cluster) fn forget_node(&mut self, name: &str) {
+    fn forget_node(&mut self, name: &str) {
         let name: NodeName = self.shared.text(name);
         self.forget_fitness(&name);
         if self.nodes.all.get_mut(&name).and_then(|node| node.facts.take()).is_some() {
@@ -44,7 +95,7 @@ impl Kernel {
     }
 
     /// A NodeImage is like this.
-    pub(in crate::cluster) fn observe_node_image(&mut self, mut object: NodeImage, now: Timestamp) {
+    pub(super) fn observe_node_image(&mut self, mut object: NodeImage, now: Timestamp) {
         object.metadata.managed_fields = None;
         let Some(name) = object.metadata.name.as_deref().map(|name| self.shared.text::<NodeName>(name))
         else {
@@ -92,7 +143,7 @@ impl Kernel {
     }
 
     /// A NodeImage is gone. With a UID, only if it is still that one.
-    pub(in crate::cluster) fn forget_node_image(&mut self, name: &str, uid: Option<&str>) {
+    pub(super) fn forget_node_image(&mut self, name: &str, uid: Option<&str>) {
         let name: NodeName = self.shared.text(name);
         let Some(node) = self.nodes.all.get_mut(&name) else { return };
         let is_that = |held: &str| uid.is_none_or(|uid| uid == held);
@@ -139,4 +190,96 @@ fn changed_keys(old: &NodeImageRecord, new: &NodeImageRecord) -> Vec<ImageKey> {
         }
     }
     keys
+}
+
+impl Kernel {
+    /// A NodeImage was written, or not.
+    pub(super) fn settle_node_image(&mut self, name: &NodeName, settled: Settled) {
+        let Settled { outcome, now, jitter, .. } = settled;
+        let Some(node) = self.nodes.all.get_mut(name) else { return };
+        let was_failing = node.attempts.is_failing();
+        let (carried, concerned) = node.land();
+        let addressed = node.addressed.take();
+        match outcome {
+            Outcome::Written(object) => {
+                node.attempts.succeed(now);
+                node.taken();
+                if let Some(image) = held_image(object, node) {
+                    self.observe_node_image(image, now);
+                    self.record_verdicts(name);
+                }
+            }
+            Outcome::Gone => {
+                node.attempts.succeed(now);
+                if addressed.is_some() {
+                    self.forget_node_image(name, addressed.as_deref());
+                }
+            }
+            Outcome::Collided(object) => {
+                node.attempts.collide(now, jitter);
+                if let Some(image) = held_image(object, node) {
+                    self.observe_node_image(image, now);
+                }
+            }
+            Outcome::Refused(reason) => match node.refused(&carried, &reason) {
+                Refused::Whole => node.attempts.fail(now, jitter),
+                Refused::Split => node.attempts.succeed(now),
+                Refused::Entry(key) => {
+                    node.attempts.succeed(now);
+                    node.crowded.room_changed();
+                    self.entry_changed(&key, name);
+                    self.record_refusal(name, &key, &reason);
+                }
+            },
+            Outcome::Failed(_) => {
+                outcome.pause(&mut node.attempts, now, jitter);
+                let complaint = outcome.complaint(&mut node.attempts, now);
+                let about = reference::node_image(name, Some(node));
+                self.complain(about, complaint, now);
+            }
+        }
+        let node = self.nodes.all.get_mut(name);
+        let is_failing = node.is_some_and(|node| {
+            node.judging.clear();
+            node.attempts.is_failing()
+        });
+        if was_failing == is_failing {
+            for uid in concerned {
+                self.update_standing(&uid, name);
+            }
+            self.agenda.mark(Target::Node(name.clone()));
+        } else {
+            self.node_changed(name);
+        }
+    }
+
+    fn record_refusal(&mut self, name: &NodeName, key: &ImageKey, reason: &str) {
+        let note = format!("{}:{} cannot be written to this node: {reason}", key.name, key.tag);
+        let about = reference::node_image(name, self.nodes.all.get(name));
+        self.events.push(Notice::warning(PULL_IMAGE_FAILED, note).about(about));
+    }
+
+    /// Records the verdicts that were written (kruise R18). Those that did not hold any more were not.
+    fn record_verdicts(&mut self, name: &NodeName) {
+        let Some(node) = self.nodes.all.get_mut(name) else { return };
+        let verdicts = std::mem::take(&mut node.judging);
+        let holds = |verdict: &Verdict| {
+            let tag = node.image.as_ref().and_then(|image| image.tag(&verdict.key)).map(|(_, tag)| tag);
+            let status = tag.and_then(TagRecord::current).filter(|status| status.version == verdict.version);
+            status.is_some_and(|status| status.phase == PullPhase::Failed)
+        };
+        let node_image = reference::node_image(name, Some(node));
+        for Verdict { key, message, owners, .. } in verdicts.into_iter().filter(holds) {
+            let sentence = format!("{}:{} on node {name}: {message}", key.name, key.tag);
+            for about in owners.into_iter().chain([node_image.clone()]) {
+                self.events.push(Notice::warning(PULL_IMAGE_FAILED, sentence.clone()).about(about));
+            }
+        }
+    }
+}
+
+/// The NodeImage that an answer shows, unless it is known to be gone.
+fn held_image(object: Object, node: &Node) -> Option<NodeImage> {
+    let Object::NodeImage(image) = object else { return None };
+    (!node.has_forgotten(&image)).then_some(*image)
 }

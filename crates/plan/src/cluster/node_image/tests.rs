@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use prewarm_api::kruise::{ImagePullJob, NodeImage, SecretReference};
 
 use super::*;
-use crate::cluster::image_pull_job::demand::demand;
+use crate::cluster::image_pull_job::demand;
 use crate::cluster::image_pull_job::is_finished;
 use crate::cluster::node_image::node::{Facts, Want};
 use crate::cluster::node_image::record::Shared;

@@ -2,8 +2,6 @@
 //!
 //! Sources are read by name, every few seconds while an unfinished job names them: a watch would need the right to list
 //! every Secret of the cluster.
-//!
-//! Long because reading, copying and waiting share one record of a source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,21 +9,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prewarm_api::kruise::SecretReference;
 
-use super::{Action, Copy, Excerpt, Observed, Settlement, SourceState, plain_reference, settle};
-use crate::cluster::command::{Command, Outcome, Read, Target, Ticket, Verb, Write};
+use super::{Copy, Settlement, SourceState, plain_reference};
+use crate::cluster::Kernel;
+use crate::cluster::command::Target;
 use crate::cluster::demands::DemandRecord;
-use crate::cluster::{Kernel, Kind, Object};
+use crate::cluster::interface::{About, Observe, Writes};
 use crate::object::attempts::Attempts;
 use crate::object::{ObjectKey, SourceKey, Uid};
-use crate::time::{after, earliest};
+use crate::time::after;
 
-/// A source is read again after this.
-pub const READ_INTERVAL: Duration = Duration::from_secs(5);
-/// And with many sources after this for each of them, so that reading never takes more than ten requests a second.
-pub const READ_INTERVAL_EACH: Duration = Duration::from_millis(100);
-
-/// A copy outlives its last job by this: a job may be over before anybody has seen which Secret it used.
-pub const LINGER: Duration = Duration::from_secs(5);
 /// A source that has been missing for so long is gone, and nothing of it is kept. Together with the reading interval its
 /// copies go within a minute.
 pub const GONE_AFTER: Duration = Duration::from_secs(30);
@@ -33,30 +25,30 @@ pub const GONE_AFTER: Duration = Duration::from_secs(30);
 /// One Secret that jobs name.
 #[derive(Clone, Debug)]
 pub struct Source {
-    state: SourceState,
+    pub(super) state: SourceState,
     /// The registries whose entries the state is about, and those of a read that is under way.
-    read_for: BTreeSet<String>,
-    reading_for: BTreeSet<String>,
-    missing_since: Option<Timestamp>,
-    claimants: BTreeSet<ObjectKey>,
-    settlement: Settlement,
-    is_reading: bool,
-    read_at: Option<Timestamp>,
-    writes: usize,
+    pub(super) read_for: BTreeSet<String>,
+    pub(super) reading_for: BTreeSet<String>,
+    pub(super) missing_since: Option<Timestamp>,
+    pub(super) claimants: BTreeSet<ObjectKey>,
+    pub(super) settlement: Settlement,
+    pub(super) is_reading: bool,
+    pub(super) read_at: Option<Timestamp>,
+    pub(super) writes: usize,
     /// Reads of it.
-    reads: Attempts,
+    pub(super) reads: Attempts,
     /// Writes of its copies.
-    attempts: Attempts,
-    trouble: Option<String>,
+    pub(super) attempts: Attempts,
+    pub(super) trouble: Option<String>,
     /// When its last job was over.
-    unclaimed_at: Option<Timestamp>,
+    pub(super) unclaimed_at: Option<Timestamp>,
 }
 
 /// The Secrets that jobs name, and their copies.
 #[derive(Debug, Default)]
 pub struct Secrets {
-    copies: BTreeMap<String, Copy>,
-    sources: BTreeMap<SourceKey, Source>,
+    pub(super) copies: BTreeMap<String, Copy>,
+    pub(super) sources: BTreeMap<SourceKey, Source>,
 }
 
 impl Secrets {
@@ -96,21 +88,35 @@ impl Source {
     }
 
     /// When it is gone for good, if it is missing.
-    fn gone_at(&self) -> Option<Timestamp> {
+    pub(super) fn gone_at(&self) -> Option<Timestamp> {
         self.missing_since.map(|since| after(since, GONE_AFTER))
     }
 }
 
-impl Kernel {
-    /// The names and UIDs of all Secrets of the config namespace.
-    pub(in crate::cluster) fn held_copies(&self) -> Vec<(ObjectKey, Uid)> {
-        let namespace = &self.settings.config_namespace;
-        let key = |name: &String| ObjectKey { namespace: namespace.clone(), name: name.clone() };
-        self.secrets.copies.iter().map(|(name, copy)| (key(name), copy.uid.as_str().into())).collect()
+impl Observe for Copy {
+    const ABOUT: About = About { is_needed: true, ..About::new("v1", "Secret", Writes::Object) };
+
+    fn key(&self, config_namespace: &str) -> ObjectKey {
+        ObjectKey { namespace: config_namespace.to_owned(), name: self.name.clone() }
     }
 
+    fn observe(self, kernel: &mut Kernel, _now: Timestamp) {
+        kernel.observe_copy(self);
+    }
+
+    fn forget(kernel: &mut Kernel, key: &ObjectKey, uid: Option<&str>) {
+        kernel.forget_copy(&key.name, uid);
+    }
+
+    fn held(kernel: &Kernel) -> Vec<(ObjectKey, Uid)> {
+        let copies = kernel.secrets.copies.values();
+        copies.map(|copy| (copy.key(&kernel.settings.config_namespace), copy.uid.as_str().into())).collect()
+    }
+}
+
+impl Kernel {
     /// A Secret of the config namespace is like this.
-    pub(in crate::cluster) fn observe_copy(&mut self, copy: Copy) {
+    fn observe_copy(&mut self, copy: Copy) {
         let name = copy.name.clone();
         self.notice_copy(Some(&copy));
         let old = self.secrets.copies.insert(name.clone(), copy);
@@ -121,7 +127,7 @@ impl Kernel {
     }
 
     /// A Secret of the config namespace is gone.
-    pub(in crate::cluster) fn forget_copy(&mut self, name: &str, uid: Option<&str>) {
+    fn forget_copy(&mut self, name: &str, uid: Option<&str>) {
         let held = self.secrets.copies.get(name);
         if held.is_none_or(|held| uid.is_some_and(|uid| uid != held.uid)) {
             return;
@@ -186,31 +192,6 @@ impl Kernel {
         self.agenda.mark(Target::Source(key.clone()));
     }
 
-    /// A copy was written, or not.
-    pub(in crate::cluster) fn settle_copy(
-        &mut self,
-        key: &SourceKey,
-        ticket: &Ticket,
-        outcome: Outcome<Object>,
-        now: Timestamp,
-        jitter: f64,
-    ) {
-        let trouble = match &outcome {
-            Outcome::Refused(trouble) | Outcome::Failed(Some(trouble)) => Some(trouble.clone()),
-            Outcome::Failed(None) => Some("the API server did not answer".to_owned()),
-            _ => None,
-        };
-        self.learn(ticket, outcome, now);
-        let Some(source) = self.secrets.sources.get_mut(key) else { return };
-        source.writes = source.writes.saturating_sub(1);
-        match &trouble {
-            None => source.attempts.succeed(now),
-            Some(_) => source.attempts.fail(now, jitter),
-        }
-        source.trouble = trouble;
-        self.agenda.mark(Target::Source(key.clone()));
-    }
-
     /// A job names these sources now.
     pub(in crate::cluster) fn claim_sources(&mut self, uid: &Uid) {
         let Some(job) = self.demands.get(uid) else { return };
@@ -243,82 +224,8 @@ impl Kernel {
         self.agenda.mark_all(left);
     }
 
-    pub(in crate::cluster) fn source_pass(
-        &mut self,
-        key: &SourceKey,
-        now: Timestamp,
-        commands: &mut Vec<Command>,
-    ) {
-        self.passes.sources += 1;
-        let interval = READ_INTERVAL.max(
-            READ_INTERVAL_EACH.saturating_mul(u32::try_from(self.secrets.sources.len()).unwrap_or(u32::MAX)),
-        );
-        let wanted = self.registries_of(key);
-        let copies: Vec<&Copy> =
-            self.secrets.copies.values().filter(|copy| copy.source.as_ref() == Some(key)).collect();
-        let listed: BTreeSet<&ObjectKey> = copies.iter().flat_map(|copy| &copy.references).collect();
-        let stays = |job: &ObjectKey| self.jobs.all.named(job).is_some_and(|job| !job.is_terminating());
-        let has_listed_job = listed.iter().any(|job| stays(job));
-        let is_unreadable = |job: &&ObjectKey| self.quarantine.has(Kind::ImagePullJob, job);
-        let unreadable: BTreeSet<ObjectKey> = listed.into_iter().filter(is_unreadable).cloned().collect();
-        let Some(source) = self.secrets.sources.get_mut(key) else { return };
-        let taken = |name: &str| self.secrets.copies.contains_key(name);
-        let claimants = &source.claimants | &unreadable;
-        let is_gone = source.gone_at().is_some_and(|at| at <= now);
-        let is_unread = |(job, registry): (&ObjectKey, &String)| {
-            (!source.read_for.contains(registry)).then(|| job.clone())
-        };
-        let unread: BTreeSet<ObjectKey> = wanted.iter().filter_map(is_unread).collect();
-        let observed = Observed {
-            source: key,
-            state: if is_gone { &SourceState::Gone } else { &source.state },
-            claimants: &claimants,
-            unread: &unread,
-            copies: &copies,
-            is_taken: &taken,
-            config_namespace: &self.settings.config_namespace,
-        };
-        source.settlement = settle(&observed);
-        let is_idle = source.claimants.is_empty() && copies.is_empty();
-        if is_idle && source.writes == 0 {
-            self.secrets.sources.remove(key);
-            return self.agenda.wake(Target::Source(key.clone()), None);
-        }
-        source.unclaimed_at = source.unclaimed_at.or(Some(now)).filter(|_| claimants.is_empty());
-        let goes_at = source.unclaimed_at.map(|at| at + LINGER).filter(|at| *at > now && has_listed_job);
-        let write_at = source.write(key, &self.settings.config_namespace, goes_at, now, commands);
-        let read_at = source.read_at.filter(|_| unread.is_empty()).map_or(now, |at| at + interval);
-        let read_at =
-            source.reads.pause_ends().map_or(read_at, |pause| pause.max(source.read_at.unwrap_or(pause)));
-        if !source.claimants.is_empty() && read_at <= now && !source.is_reading {
-            source.is_reading = true;
-            source.reading_for = wanted.into_values().collect();
-            let registries = source.reading_for.clone();
-            commands.push(Command::Read(Read::Source(Excerpt { source: key.clone(), registries })));
-        }
-        let is_polled = !source.claimants.is_empty() && !source.is_reading;
-        let write_at = earliest(write_at, source.gone_at().filter(|at| *at > now));
-        let wake_at = earliest(Some(read_at).filter(|at| is_polled && *at > now), write_at);
-        self.agenda.wake(Target::Source(key.clone()), wake_at);
-        let claimants: Vec<Uid> = self.secrets.sources[key]
-            .claimants
-            .iter()
-            .filter_map(|job| self.demands.uid(job).cloned())
-            .collect();
-        for uid in claimants {
-            self.refresh_secrets(&uid);
-        }
-    }
-
-    /// The registry of the image of each job that names a source.
-    fn registries_of(&self, key: &SourceKey) -> BTreeMap<ObjectKey, String> {
-        let claimants = self.secrets.sources.get(key).into_iter().flat_map(|source| &source.claimants);
-        let registry = |key: &ObjectKey| self.demands.named(key)?.registry();
-        claimants.filter_map(|key| Some((key.clone(), registry(key)?))).collect()
-    }
-
     /// Brings a job's view of its Secrets up to date.
-    fn refresh_secrets(&mut self, uid: &Uid) {
+    pub(super) fn refresh_secrets(&mut self, uid: &Uid) {
         let Some(job) = self.demands.get(uid) else { return };
         let mut view = SecretsView::default();
         for source in job.sources() {
@@ -357,50 +264,6 @@ impl Kernel {
     pub(in crate::cluster) fn is_released(&self, job: &ObjectKey) -> bool {
         !self.secrets.copies.values().any(|copy| copy.references.contains(job) && !copy.is_terminating)
     }
-}
-
-impl Source {
-    /// Writes what has to be written to the copies, and says when to look again. Until `goes_at` no copy is deleted.
-    fn write(
-        &mut self,
-        key: &SourceKey,
-        namespace: &str,
-        goes_at: Option<Timestamp>,
-        now: Timestamp,
-        commands: &mut Vec<Command>,
-    ) -> Option<Timestamp> {
-        if self.writes > 0 {
-            return None;
-        }
-        if self.attempts.is_blocked(now) {
-            return self.attempts.pause_ends();
-        }
-        let stays = |action: &&Action| goes_at.is_none() || !matches!(action, Action::Delete { .. });
-        let actions: Vec<Action> = self.settlement.actions.iter().filter(stays).cloned().collect();
-        let excerpt = Excerpt { source: key.clone(), registries: self.read_for.clone() };
-        let writes: Vec<Write> =
-            actions.into_iter().map(|action| write(&excerpt, namespace, action)).collect();
-        let Some(first) = writes.first() else { return goes_at };
-        let fingerprint = first.verb.fingerprint();
-        if let Some(at) = self.attempts.repeats_at(fingerprint, now) {
-            return Some(at);
-        }
-        self.attempts.begin(fingerprint);
-        self.writes = writes.len();
-        commands.extend(writes.into_iter().map(Command::Write));
-        goes_at
-    }
-}
-
-/// A write to the copy of a source.
-fn write(excerpt: &Excerpt, namespace: &str, action: Action) -> Write {
-    let (name, uid) = match &action {
-        Action::Create { name, .. } => (name, None),
-        Action::Update { name, uid, .. } | Action::Delete { name, uid } => (name, Some(uid.as_str().into())),
-    };
-    let key = ObjectKey { namespace: namespace.to_owned(), name: name.clone() };
-    let ticket = Ticket { asker: Target::Source(excerpt.source.clone()), kind: Kind::Secret, key, uid };
-    Write { ticket, verb: Verb::Copy(excerpt.clone(), action) }
 }
 
 #[derive(Default)]

@@ -5,12 +5,26 @@ use serde_json::json;
 
 use super::*;
 use crate::cluster::demands::roll::Roll;
+use crate::cluster::{Input, Kind};
 use crate::support::build::{job, job_key, key};
 use crate::support::world::World;
 
-fn wish(nodes: &[&str], at_once: usize) -> Wish {
+const KIND: &str = Wish::ABOUT.name;
+
+fn wish(nodes: &[&str], at_once: usize) -> Input {
+    let ObjectKey { namespace, name } = job_key("wish");
     let names = nodes.iter().map(|name| (*name).to_owned()).collect();
-    Wish { key: job_key("wish"), image: key("nginx:1"), nodes: Selection::Names(names), at_once }
+    Input::seen(Wish {
+        metadata: ObjectMeta {
+            namespace: Some(namespace),
+            name: Some(name),
+            uid: Some("wish".to_owned()),
+            ..ObjectMeta::default()
+        },
+        image: key("nginx:1"),
+        nodes: Selection::Names(names),
+        at_once,
+    })
 }
 
 /// Who owns the entry of the image on a node.
@@ -30,7 +44,7 @@ fn counts(world: &World) -> [usize; 3] {
 #[test]
 fn a_second_kind_is_granted_as_many_nodes_at_once_as_it_may() {
     let mut world = World::of(&["n1", "n2", "n3"]);
-    world.kernel.observe_wish(&"wish".into(), wish(&["n1", "n3"], 1));
+    world.kernel.observe(wish(&["n1", "n3"], 1), world.now);
     world.settle();
     assert_eq!(["n1", "n2", "n3"].map(|node| owners(&world, node)), [vec![KIND], vec![], vec![]]);
     assert_eq!(counts(&world), [2, 1, 0]);
@@ -46,7 +60,7 @@ fn a_second_kind_is_granted_as_many_nodes_at_once_as_it_may() {
 fn a_second_kind_and_a_job_share_an_entry_and_each_leaves_it_alone() {
     let mut world = World::of(&["n1"]);
     world.create(job("a", &json!({"completionPolicy": {"type": "Never"}}))).settle();
-    world.kernel.observe_wish(&"wish".into(), wish(&["n1"], 1));
+    world.kernel.observe(wish(&["n1"], 1), world.now);
     world.settle();
     assert_eq!(owners(&world, "n1"), ["ImagePullJob", KIND]);
     assert_eq!(world.tag("n1", "nginx:1").unwrap().version, 0, "the pull goes on as it is");
@@ -57,7 +71,8 @@ fn a_second_kind_and_a_job_share_an_entry_and_each_leaves_it_alone() {
     world.store.delete_job(&job_key("a"), now);
     world.settle();
     assert_eq!(owners(&world, "n1"), [KIND]);
-    world.kernel.forget_wish(&"wish".into());
+    let gone = Input::Gone { kind: Kind::Wish, key: job_key("wish"), uid: None };
+    world.kernel.observe(gone, world.now);
     world.settle();
     assert_eq!(world.tag("n1", "nginx:1"), None);
 }
@@ -65,9 +80,9 @@ fn a_second_kind_and_a_job_share_an_entry_and_each_leaves_it_alone() {
 #[test]
 fn a_node_that_a_second_kind_no_longer_selects_is_taken_back_before_it_begins() {
     let mut world = World::of(&["n1", "n2"]);
-    world.kernel.observe_wish(&"wish".into(), wish(&["n1"], 1));
+    world.kernel.observe(wish(&["n1"], 1), world.now);
     world.settle();
-    world.kernel.observe_wish(&"wish".into(), wish(&["n2"], 1));
+    world.kernel.observe(wish(&["n2"], 1), world.now);
     world.settle();
     assert_eq!(["n1", "n2"].map(|node| owners(&world, node)), [vec![], vec![KIND.to_owned()]]);
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cluster::image_pull_job::demand::demand;
+use crate::cluster::image_pull_job::demand;
 
 /// The default of the setting for entries of `Always` jobs.
 const ALWAYS_TTL: i32 = 300;

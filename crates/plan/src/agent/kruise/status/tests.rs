@@ -1,9 +1,12 @@
 use prewarm_api::kruise::FailureClass;
 use serde_json::json;
 
+use super::super::reported::{reported, reported_first_sync};
 use super::*;
 use crate::agent::disk::{DiskRoom, MinFree};
+use crate::agent::state::Bytes;
 use crate::agent::wait::WaitReason;
+use crate::object::ImageKey;
 
 fn task(name: &str, tag: &str, phase: Phase) -> TaskState {
     TaskState::new(ImageKey { name: name.to_owned(), tag: tag.to_owned() }, 0, phase)
@@ -97,12 +100,12 @@ fn every_part_of_a_state_is_written_and_read_back() {
     );
     for phase in [Phase::Waiting, Phase::Pulling, Phase::Succeeded, Phase::Failed] {
         let state = TaskState { phase, ..whole() };
-        assert_eq!(self::state("web", &tag_status(&state)), state);
+        assert_eq!(super::super::reported::state("web", &tag_status(&state)), state);
     }
     for note in [Note::Unpacking, Note::Silence] {
         let phase = if note == Note::Silence { Phase::Failed } else { Phase::Pulling };
         let state = TaskState { phase, note: Some(note), ..whole() };
-        assert_eq!(self::state("web", &tag_status(&state)), state);
+        assert_eq!(super::super::reported::state("web", &tag_status(&state)), state);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cluster::advanced_cron_job::child::Child;
 use crate::cluster::advanced_cron_job::runs::{Fate, Runs};
 use crate::cluster::command::{Command, Outcome, Read, Ticket, Verb, Write};
 use crate::cluster::size::JobStates;
-use crate::cluster::{Input, Kernel, Kind, Object, Settings, Target};
+use crate::cluster::{Input, Kernel, Kind, Object, Settings, Subject, Target};
 use crate::object::{ObjectKey, OwnerKey, Uid};
 use crate::support::world::kernel;
 
@@ -153,7 +153,7 @@ fn runs_wake_their_cron_job_also_when_they_are_deleted() {
 #[test]
 fn nothing_is_done_before_all_runs_of_its_kind_are_known() {
     let mut kernel = Kernel::new(Settings::default());
-    for kind in Kind::NEEDED.into_iter().filter(|kind| *kind != Kind::ImageListPullJob) {
+    for kind in Kind::needed().filter(|kind| *kind != Kind::ImageListPullJob) {
         listed(&mut kernel, kind, None);
     }
     listed(&mut kernel, Kind::BroadcastJob, None);
@@ -283,11 +283,11 @@ fn a_thousand_cron_jobs_rest_between_their_runs() {
         see(&mut kernel, cron(&format!("cron-{number:04}"), &json!({})));
     }
     settle(&mut kernel, 1);
-    let before = kernel.passes().crons;
+    let before = kernel.passes.of(Subject::Cron);
     for second in 2..3600 {
         assert_eq!(cycle(&mut kernel, second), Vec::<String>::new());
     }
-    assert_eq!(kernel.passes().crons, before);
+    assert_eq!(kernel.passes.of(Subject::Cron), before);
     let asked = settle(&mut kernel, 3600);
     assert_eq!(asked.iter().filter(|one| one.starts_with("create")).count(), 1000);
     assert_eq!(asked.len(), 3000, "a run, a status and an event each");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cluster::broadcast_job::pod::{Phase, Pod};
 use crate::cluster::command::{Command, Outcome, Ticket, Verb, Write};
 use crate::cluster::size::{BroadcastPods, JobStates};
-use crate::cluster::{Input, Kernel, Kind, Object, Settings, Target};
+use crate::cluster::{Input, Kernel, Kind, Object, Settings, Subject, Target};
 use crate::object::{NodeName, ObjectKey};
 use crate::support::world::with;
 
@@ -57,7 +57,7 @@ fn see_pod(kernel: &mut Kernel, pod: Pod) {
 }
 
 fn seen(pod: Pod) -> Object {
-    Object::BroadcastPod(ObjectKey { namespace: "default".to_owned(), name: pod.name.to_string() }, pod)
+    Object::from((ObjectKey { namespace: "default".to_owned(), name: pod.name.to_string() }, pod))
 }
 
 /// The pods that are asked for, as the answer will show them.
@@ -134,14 +134,14 @@ fn a_thousand_nodes_and_twenty_jobs_rest_when_nothing_changes() {
     }
     assert_eq!(make_all(&mut kernel).iter().sum::<usize>(), 20_000);
     // The statuses that the passes have asked for are under way; nothing else comes.
-    let before = kernel.passes().broadcasts;
+    let before = kernel.passes.of(Subject::Broadcast);
     for number in 0..1000 {
         see(&mut kernel, node(&format!("node-{number:04}"), "2026-11-15T08:00:10Z"));
     }
     let key = ObjectKey { namespace: "default".to_owned(), name: "sweep-00".to_owned() };
     let visits = kernel.visits(Kind::BroadcastJob, &key).unwrap();
     assert_eq!(creations(&kernel.cycle(at(1))), []);
-    assert_eq!((kernel.passes().broadcasts, kernel.backlog()), (before, 0));
+    assert_eq!((kernel.passes.of(Subject::Broadcast), kernel.backlog()), (before, 0));
     see(&mut kernel, node("node-late", "2026-11-15T08:00:20Z"));
     assert_eq!(creations(&kernel.cycle(at(2))).len(), 20);
     assert_eq!(kernel.visits(Kind::BroadcastJob, &key).unwrap() - visits, 1);
@@ -175,7 +175,7 @@ fn pods_that_are_heard_of_before_their_job_are_counted() {
 #[test]
 fn nothing_is_done_before_everything_was_listed() {
     let mut kernel = Kernel::new(Settings::default());
-    for kind in Kind::NEEDED {
+    for kind in Kind::needed() {
         kernel.observe(Input::Listed { kind, namespace: None, names: BTreeSet::new() }, at(0));
     }
     see(&mut kernel, node("node-1", "2026-11-15T08:00:00Z"));
@@ -242,7 +242,7 @@ fn forged(namespace: &str, owner: &str) -> Object {
         restarts: 0,
         unschedulable: None,
     };
-    Object::BroadcastPod(ObjectKey { namespace: namespace.to_owned(), name: "forged".to_owned() }, pod)
+    Object::from((ObjectKey { namespace: namespace.to_owned(), name: "forged".to_owned() }, pod))
 }
 
 /// UIDs are no secret, and an owner reference has no namespace.

@@ -36,10 +36,10 @@ fn regarded(world: &mut World, change: impl FnOnce(&mut World)) -> Vec<&'static 
 
 /// How many passes over jobs a change leads to.
 fn passes(world: &mut World, change: impl FnOnce(&mut World)) -> u64 {
-    let before = world.kernel.passes().jobs;
+    let before = world.kernel.passes.of(Subject::Job);
     change(world);
     drop(world.cycle());
-    world.kernel.passes().jobs - before
+    world.kernel.passes.of(Subject::Job) - before
 }
 
 fn rewrite(world: &mut World, change: impl FnOnce(&mut NodeImage)) {

@@ -251,7 +251,7 @@ fn a_late_echo_changes_nothing() {
     world.pass(SECOND);
     world.kernel.observe(Input::seen(old), world.now);
     assert_eq!(world.settle(), 0);
-    let passes = world.kernel.passes();
+    let passes = world.kernel.passes;
     let jobs: BTreeMap<_, _> = world.store.jobs.clone();
     for job in jobs.into_values() {
         let mut old = job.clone();
@@ -260,7 +260,7 @@ fn a_late_echo_changes_nothing() {
         world.kernel.observe(Input::seen(old), world.now);
     }
     assert_eq!(world.settle(), 0);
-    assert_eq!(world.kernel.passes(), passes);
+    assert_eq!(world.kernel.passes, passes);
 }
 
 /// The API server refuses what is being written to a node.

@@ -46,7 +46,7 @@ fn a_field_that_is_dropped_is_told_once_and_named() {
     let notes = told(&world, "FieldsNotKept");
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(notes[0].contains("written to conditions: the installed definitions"), "{notes:?}");
-    let words = world.kernel.unkept().in_words().unwrap();
+    let words = world.kernel.trouble().unkept.in_words().unwrap();
     assert!(words.contains("conditions of image_pull_job"), "{words}");
 }
 
@@ -60,7 +60,7 @@ fn what_was_dropped_is_written_again_within_minutes_of_better_definitions() {
     world.store.meddles.with_conditions = false;
     world.pass(seconds(20 * 60));
     assert!(world.status("a").conditions.is_some());
-    assert_eq!(world.kernel.unkept().in_words(), None);
+    assert_eq!(world.kernel.trouble().unkept.in_words(), None);
     assert_eq!(world.pass(hours(1)), 0);
 }
 

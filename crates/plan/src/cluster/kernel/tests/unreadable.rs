@@ -45,7 +45,7 @@ fn a_job_that_becomes_unreadable_keeps_its_grants_and_is_told_once() {
     let [event] = events(&world)[..] else { panic!("{:?}", world.events) };
     assert!(event.notice.note.contains("unknown variant"), "{event:?}");
     assert_eq!(event.about.kind.as_deref(), Some("ImagePullJob"));
-    assert_eq!(world.kernel.unreadable(), [(Kind::ImagePullJob, 1)].into());
+    assert_eq!(world.kernel.trouble().unreadable.counts(), [(Kind::ImagePullJob, 1)].into());
 }
 
 #[test]
@@ -94,5 +94,5 @@ fn what_can_be_read_again_goes_on() {
     assert_eq!(world.granted("a").len(), 2, "nothing new is asked for it");
     edit(&mut world, "a", &json!({"parallelism": 9}));
     world.pass(seconds(60));
-    assert_eq!((world.granted("a").len(), world.kernel.unreadable()), (3, [].into()));
+    assert_eq!((world.granted("a").len(), world.kernel.trouble().unreadable.counts()), (3, [].into()));
 }
