@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn thousands_that_lose_the_server_together_ask_it_again_evenly_over_the_spread() {
+    async fn thousands_that_are_cut_off_together_ask_the_server_again_evenly_over_the_spread() {
         const AGENTS: usize = 2000;
         let start = Instant::now();
         let returns = join_all((0..AGENTS).map(async |_| {

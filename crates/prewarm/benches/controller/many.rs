@@ -27,7 +27,7 @@ const NODES: usize = 10_000;
 const NARROW: usize = 4096;
 /// Jobs of all nodes.
 const WIDE: usize = 64;
-/// So many nodes of each of those pull at once.
+/// How many nodes of each of those pull at once.
 const AT_ONCE: usize = 100;
 /// How many jobs are made at once.
 const MADE_AT_ONCE: usize = 16;
@@ -112,7 +112,7 @@ struct Renewals {
     holders: u32,
 }
 
-/// Looks at the Lease from the first leader on, until it is told to stop.
+/// Looks at the Lease from the first leader on, until it has to stop.
 async fn observe_lease(api: Api<Lease>, mut stop: watch::Receiver<()>) -> anyhow::Result<Renewals> {
     let mut last: Option<(LeaseSpec, Instant)> = None;
     let mut renewals = Renewals { longest: Duration::ZERO, holders: 0 };
