@@ -45,10 +45,15 @@ async fn an_installation_without_helm_is_upgraded_says_what_it_lacks_and_goes_in
 
 async fn closed_sockets_are_reported(installation: &Installation) -> anyhow::Result<()> {
     installation.close_sockets().await?;
-    let report =
-        format!("{:#}", installation.check().await.err().context("nothing is wrong, says prewarm check")?);
-    ensure!(report.contains("no agent is ready on") && report.contains("ermission denied"), "{report}");
-    Ok(())
+    // At first the new pods are only being created, which is the reason then.
+    let mut last = String::new();
+    let waited = wait::until("the reason why no agent is ready", async || {
+        let complaint = installation.check().await.err().context("nothing is wrong, says prewarm check")?;
+        last = format!("{complaint:#}");
+        let is_said = last.contains("no agent is ready on") && last.contains("ermission denied");
+        Ok(is_said.then_some(()))
+    });
+    waited.await.with_context(|| format!("prewarm check says\n{last}"))
 }
 
 /// Whoever deletes everything at once leaves a job whose Secret nobody cleans up.
