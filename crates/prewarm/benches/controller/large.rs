@@ -45,7 +45,7 @@ pub async fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     serving.write_kubeconfig(&kubeconfig)?;
 
     let start = Instant::now();
-    let controller = start_controller(&kubeconfig, directory.path())?;
+    let controller = start_controller(&kubeconfig, directory.path(), &[])?;
     let pid = controller.id().context("the controller runs")?;
     let steady = rest(&controller, start, &cluster).await?;
     let what = format!("{NODES} nodes × {IMAGES} finished images");
@@ -70,10 +70,10 @@ pub async fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub fn start_controller(kubeconfig: &Path, directory: &Path) -> anyhow::Result<Process> {
+pub fn start_controller(kubeconfig: &Path, directory: &Path, more: &[&str]) -> anyhow::Result<Process> {
     let mut command = Command::new(given_or(env!("CARGO_BIN_EXE_prewarm")));
     command.args(["controller", "--listen", "127.0.0.1:0", "--lease-namespace", NAMESPACE]);
-    command.arg("--kubeconfig").arg(kubeconfig);
+    command.arg("--kubeconfig").arg(kubeconfig).args(more);
     Process::start("controller", command, directory)
 }
 

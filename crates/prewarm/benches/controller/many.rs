@@ -39,16 +39,21 @@ const LOOK: Duration = Duration::from_millis(50);
 pub async fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     let cluster = Cluster::embedded(NODES).await?;
     let Place::Embedded(server) = &cluster.place else { unreachable!("it was made embedded") };
-    make_jobs(&cluster).await?;
     let serving = serve(server.clone(), TcpListener::bind("127.0.0.1:0").await?, Limits::default())?;
     let directory = tempfile::tempdir()?;
     let kubeconfig = directory.path().join("kubeconfig");
     serving.write_kubeconfig(&kubeconfig)?;
 
+    // A job counts the nodes that have a NodeImage.
+    let first = start_controller(&kubeconfig, directory.path(), &["--leader-elect=false"])?;
+    all_served(&first, &cluster).await?;
+    first.stop()?;
+    make_jobs(&cluster).await?;
+
     let (stop, stopped) = watch::channel(());
     let renewals = tokio::spawn(observe_lease(Api::namespaced(server.client(), NAMESPACE), stopped));
     let start = Instant::now();
-    let controller = start_controller(&kubeconfig, directory.path())?;
+    let controller = start_controller(&kubeconfig, directory.path(), &[])?;
     let granted = granted(&controller, &cluster).await?;
     let took = start.elapsed();
     drop(stop);
@@ -68,6 +73,17 @@ pub async fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     );
     controller.stop()?;
     serving.stop().await;
+    Ok(())
+}
+
+/// Waits until every node has its NodeImage.
+async fn all_served(controller: &Process, cluster: &Cluster) -> anyhow::Result<()> {
+    let start = Instant::now();
+    while cluster.node_images().await? < NODES {
+        anyhow::ensure!(start.elapsed() < PATIENCE, "nodes without a NodeImage:\n{}", controller.log_tail());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        controller.check()?;
+    }
     Ok(())
 }
 
