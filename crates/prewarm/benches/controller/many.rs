@@ -8,7 +8,9 @@ use anyhow::Context as _;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
 use prewarm_api::kruise::NodeImage;
+use prewarm_api::permission::LEASE;
 use prewarm_embedded::{Limits, serve};
 use prewarm_plan::lease::RENEW_DEADLINE;
 use prewarm_testkit::figure::{Bar, Figures};
@@ -50,8 +52,11 @@ pub async fn measure(figures: &mut Figures) -> anyhow::Result<()> {
     first.stop()?;
     make_jobs(&cluster).await?;
 
+    let leases = Api::<Lease>::namespaced(server.client(), NAMESPACE);
+    // Nobody holds it, as after an installation: the first to ask gets it at once.
+    leases.create(&PostParams::default(), &free_lease()).await?;
     let (stop, stopped) = watch::channel(());
-    let renewals = tokio::spawn(observe_lease(Api::namespaced(server.client(), NAMESPACE), stopped));
+    let renewals = tokio::spawn(observe_lease(leases, stopped));
     let start = Instant::now();
     let controller = start_controller(&kubeconfig, directory.path(), &[])?;
     let granted = granted(&controller, &cluster).await?;
@@ -120,6 +125,13 @@ async fn granted(controller: &Process, cluster: &Cluster) -> anyhow::Result<usiz
         }
     }
     anyhow::bail!("not everything is granted:\n{}", controller.log_tail())
+}
+
+fn free_lease() -> Lease {
+    Lease {
+        metadata: ObjectMeta { name: Some(LEASE.to_owned()), ..ObjectMeta::default() },
+        spec: Some(LeaseSpec::default()),
+    }
 }
 
 /// What became of the Lease.
