@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{FailureClass, ImagePullPolicy, SandboxConfig};
+use crate::ofen::RegistryPolicy;
 use crate::reference_object::ObjectReference;
 
 /// What one node has to pull.
@@ -136,6 +137,15 @@ pub struct ImageTagSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = null))]
     pub secret_missing: bool,
+    /// `MirrorOnly` fetches the image from the mirrors that the node is configured with, and never asks the registry itself.
+    /// No default: as the container runtime is configured. Set by the controller while all who want the tag ask for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registry_policy: Option<RegistryPolicy>,
+    /// With `MirrorOnly`, the digest that this tag has to stand for, as the first node resolved it. No default: whatever the
+    /// mirrors say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub digest: Option<String>,
 }
 
 /// How long and how often to try one tag, and when its entry is removed again.
@@ -255,6 +265,10 @@ pub struct ImageTagStatus {
     #[serde(rename = "imageID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub image_id: Option<String>,
+    /// The digest that the tag stood for when it was pulled, if the runtime tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub digest: Option<String>,
     /// Why it waits or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]

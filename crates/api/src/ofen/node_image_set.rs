@@ -63,6 +63,10 @@ pub struct NodeImageSetSpec {
     /// The generation of the ImagePrefetch that this was created from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_prefetch_generation: Option<i64>,
+    /// How many times a failed download of an image is repeated; 0 means a single attempt. No default: without end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub image_download_retry_limit: Option<i32>,
 }
 
 /// Where a node may fetch images.

@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::kruise::{FailureClass, ImageSpec, ImageTagSpec, PullPhase};
 use prewarm_api::names::FAKE_NODE_IMAGE_LABEL;
+use prewarm_api::ofen::RegistryPolicy;
 
 use super::record::{ImageRecord, NodeImageRecord, OwnerResult, TagRecord, TagStatus};
 use crate::object::ImageKey;
@@ -94,6 +95,8 @@ impl TagRecord {
             manual: self.manual,
             renewed_at: self.renewed_at.map(Time),
             secret_missing: self.secret_missing,
+            registry_policy: self.mirrors.as_ref().map(|_| RegistryPolicy::MirrorOnly),
+            digest: self.mirrors.as_ref().and_then(|mirrors| mirrors.digest.as_deref()).map(str::to_owned),
         }
     }
 }

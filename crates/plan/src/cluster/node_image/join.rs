@@ -141,6 +141,7 @@ fn begin(observed: &Observed, key: &ImageKey, wanted: &Wanted) -> TagRecord {
         manual: false,
         renewed_at: None,
         secret_missing: wanted.lacks_secret,
+        mirrors: None,
         status: None,
     }
 }

@@ -12,6 +12,7 @@ use prewarm_api::kruise::{
 };
 use prewarm_api::names::NODE_RUNTIME_ANNOTATION;
 use prewarm_api::names::message::NODE_SILENT;
+use prewarm_api::ofen::RegistryPolicy;
 use prewarm_api::reference_object::ObjectReference;
 
 use super::weight;
@@ -81,8 +82,17 @@ pub struct TagRecord {
     pub renewed_at: Option<Timestamp>,
     /// Whether a Secret of the job was missing when this version was asked for.
     pub secret_missing: bool,
+    /// Whether, and with which digest, it comes from mirrors alone.
+    pub mirrors: Option<MirrorsOnly>,
     /// How far the node is, in whichever version.
     pub status: Option<TagStatus>,
+}
+
+/// A tag that comes from the mirrors of its node alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MirrorsOnly {
+    /// What the tag has to stand for, if that is known.
+    pub digest: Option<Arc<str>>,
 }
 
 /// How far a tag is.
@@ -209,6 +219,8 @@ impl Shared {
             manual: spec.manual,
             renewed_at: moment(spec.renewed_at),
             secret_missing: spec.secret_missing,
+            mirrors: (spec.registry_policy == Some(RegistryPolicy::MirrorOnly))
+                .then(|| MirrorsOnly { digest: spec.digest.as_deref().map(|digest| self.text(digest)) }),
             status,
         }
     }

@@ -23,6 +23,8 @@ const SECRETS: usize = 40;
 const SANDBOX: usize = 160;
 /// A tag with the longest numbers and every field, without its name and its owners.
 const TAG: usize = 384;
+/// Where a tag comes from, and its digest, if it comes from mirrors alone.
+const MIRRORS: usize = 320;
 /// The keys of an owner and of a Secret, all of them.
 const OWNER: usize = 96;
 const SECRET: usize = 40;
@@ -34,7 +36,10 @@ pub fn of_images(images: &BTreeMap<Arc<str>, ImageRecord>) -> usize {
 
 /// One image with everything in it.
 pub fn of_image(name: &str, image: &ImageRecord) -> usize {
-    let tags = image.tags.iter().map(|tag| of_tag(&tag.tag) + tag.owners.iter().map(of_owner).sum::<usize>());
+    let tags = image.tags.iter().map(|tag| {
+        let mirrors = tag.mirrors.as_ref().map_or(0, |_| MIRRORS);
+        of_tag(&tag.tag) + mirrors + tag.owners.iter().map(of_owner).sum::<usize>()
+    });
     let secrets = image.secrets.iter().map(of_secret).sum::<usize>();
     of_name(name) + image.sandbox.as_deref().map_or(0, of_sandbox) + secrets + tags.sum::<usize>()
 }

@@ -187,6 +187,7 @@ fn any_tag() -> impl Strategy<Value = ImageTagStatus> {
                 completion_time: Some(time()),
                 version,
                 image_id: Some(format!("{}@{}", "n".repeat(ids), digest(1))),
+                digest: Some(digest(1)),
                 message: Some(message.repeat(messages)),
                 failure_class: Some(FailureClass::InvalidReference),
                 failed_attempts: attempts,
