@@ -202,6 +202,8 @@ mod tests {
             [
                 ("kubernetes", "1.36.4"),
                 ("containerd", "2.4.2"),
+                ("containerd22", "2.2.9"),
+                ("containerd17", "1.7.35"),
                 ("crio", "1.34.0"),
                 ("helm", "4.2.4"),
                 ("registry", "3.0.0"),
@@ -223,9 +225,11 @@ mod tests {
         {
             assert_one_version(library, &["kubernetes", "helm", "oldest"]);
             assert_one_version(library, &["containerd", "crio", "registry", "etcd", "runc", "cni"]);
+            assert_one_version(library, &["containerd", "containerd22", "containerd17"]);
         }
         for library in ["google.golang.org/grpc", "go.opentelemetry.io/otel", "github.com/sirupsen/logrus"] {
             assert_one_version(library, &["containerd", "crio", "registry", "etcd", "runc"]);
+            assert_one_version(library, &["containerd", "containerd22", "containerd17"]);
         }
         for library in ["k8s.io/client-go", "k8s.io/apimachinery", "github.com/go-openapi/swag"] {
             assert_one_version(library, &["kubernetes", "helm"]);

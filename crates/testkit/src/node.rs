@@ -23,6 +23,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 
 pub use configure::Configure;
+pub use containerd::Containerd;
 pub use disk::Disk;
 pub use pods::SANDBOX;
 pub use shadow::RUNTIME as RUNTIME_DIRECTORY;
@@ -180,6 +181,28 @@ impl Node {
         }
     }
 
+    /// Gives image names of this host mirrors, which are asked before the registry: lines of `hosts.toml`, such as
+    /// `[host."http://…"]` and what follows. Only containerd has such a file.
+    pub fn mirror(
+        &self,
+        host: &str,
+        registry: &(impl Upstream + ?Sized),
+        tables: &str,
+    ) -> anyhow::Result<()> {
+        ensure!(self.kind == Runtime::Containerd, "{} has no containerd", self.name);
+        containerd::mirror(&self.places.directory, host, &registry.url(), tables)
+    }
+
+    /// The directory of `hosts.toml` files, one for each host.
+    pub fn hosts_directory(&self) -> PathBuf {
+        containerd::hosts(&self.places.directory)
+    }
+
+    /// The file by which the node's network namespace can be entered.
+    pub fn network_namespace(&self) -> PathBuf {
+        self.link.namespace_file()
+    }
+
     /// Pulls an image for this machine's platform and unpacks it.
     pub async fn pull(&self, reference: &str) -> anyhow::Result<()> {
         let pulled = match self.kind {
@@ -260,7 +283,12 @@ impl Node {
         self.link.slow(bits_per_second)
     }
 
-    /// Undoes [`cut`](Self::cut) and [`slow`](Self::slow).
+    /// Limits what the node sends to this many bits a second.
+    pub fn slow_sending(&self, bits_per_second: u64) -> anyhow::Result<()> {
+        self.link.slow_sending(bits_per_second)
+    }
+
+    /// Undoes [`cut`](Self::cut), [`slow`](Self::slow) and [`slow_sending`](Self::slow_sending).
     pub fn restore(&self) -> anyhow::Result<()> {
         self.link.restore()
     }

@@ -51,11 +51,20 @@ pub struct Registry {
 impl Registry {
     /// Starts an empty registry.
     pub async fn start() -> anyhow::Result<Self> {
+        Self::configured("").await
+    }
+
+    /// Starts a mirror that fetches from this registry what it is asked for and does not have.
+    pub async fn pull_through(upstream: &(impl Upstream + ?Sized)) -> anyhow::Result<Self> {
+        Self::configured(&format!("proxy: {{remoteurl: \"{}\"}}\n", upstream.url())).await
+    }
+
+    async fn configured(lines: &str) -> anyhow::Result<Self> {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let host = format!("{BRIDGE_ADDRESS}:{}", 5000 + number);
         let directory = inside::directory(&format!("registry-{number}"))?;
-        let process = Process::start("registry", command(&host, &directory)?, &directory)?;
+        let process = Process::start("registry", command(&host, &directory, lines)?, &directory)?;
         let registry = Self { process, host };
         registry.ready().await?;
         Ok(registry)
@@ -88,14 +97,14 @@ impl Registry {
     }
 }
 
-fn command(host: &str, directory: &Path) -> anyhow::Result<Command> {
+fn command(host: &str, directory: &Path, lines: &str) -> anyhow::Result<Command> {
     let storage = directory.join("storage");
     let config = directory.join("config.yml");
     let text = format!(
         "version: 0.1\n\
          log: {{level: error, accesslog: {{disabled: true}}}}\n\
          storage: {{filesystem: {{rootdirectory: {}}}, delete: {{enabled: true}}}}\n\
-         http: {{addr: \"{host}\", secret: bed}}\n",
+         http: {{addr: \"{host}\", secret: bed}}\n{lines}",
         storage.display()
     );
     fs::write(&config, text).context("writing the registry's config")?;

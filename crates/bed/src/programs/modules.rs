@@ -41,6 +41,32 @@ pub const MODULES: &[Module] = &[
         native: None,
     },
     Module {
+        name: "containerd22",
+        path: "github.com/containerd/containerd/v2",
+        programs: &[Program {
+            name: "containerd-2.2",
+            package: "github.com/containerd/containerd/v2/cmd/containerd",
+        }],
+        version_package: None,
+        go_mod: include_str!("../../../../tools/containerd22/go.mod"),
+        go_sum: include_str!("../../../../tools/containerd22/go.sum"),
+        sources: &[],
+        native: None,
+    },
+    Module {
+        name: "containerd17",
+        path: "github.com/containerd/containerd",
+        programs: &[Program {
+            name: "containerd-1.7",
+            package: "github.com/containerd/containerd/cmd/containerd",
+        }],
+        version_package: None,
+        go_mod: include_str!("../../../../tools/containerd17/go.mod"),
+        go_sum: include_str!("../../../../tools/containerd17/go.sum"),
+        sources: &[],
+        native: None,
+    },
+    Module {
         name: "crio",
         path: "github.com/cri-o/cri-o",
         programs: &[Program { name: "crio", package: "github.com/cri-o/cri-o/cmd/crio" }],

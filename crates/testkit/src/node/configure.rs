@@ -12,7 +12,7 @@ use super::cgroup::Cgroup;
 use super::disk::Disk;
 use super::link::Link;
 use super::pods::{self, SANDBOX};
-use super::{Node, Places, Runtime, containerd, crio, kubelet, shadow};
+use super::{Containerd, Node, Places, Runtime, containerd, crio, kubelet, shadow};
 use crate::api_server::ApiServer;
 use crate::process::Process;
 use crate::registry::Upstream;
@@ -21,6 +21,8 @@ use crate::registry::Upstream;
 #[derive(Default)]
 pub struct Configure<'a> {
     runtime: Runtime,
+    containerd: Containerd,
+    plugins: containerd::Plugins,
     disk: Option<Disk>,
     server: Option<&'a ApiServer>,
 }
@@ -29,6 +31,27 @@ impl<'a> Configure<'a> {
     #[must_use]
     pub fn runtime(mut self, runtime: Runtime) -> Self {
         self.runtime = runtime;
+        self
+    }
+
+    /// A node with an older containerd than all other tests have. Its nodes run no pods.
+    #[must_use]
+    pub fn containerd(mut self, release: Containerd) -> Self {
+        self.containerd = release;
+        self
+    }
+
+    /// Switches plugins of containerd off, such as `io.containerd.grpc.v1.transfer`.
+    #[must_use]
+    pub fn without(mut self, plugins: &'static [&'static str]) -> Self {
+        self.plugins.disabled = plugins;
+        self
+    }
+
+    /// The snapshotter that containerd's CRI unpacks with, instead of overlayfs.
+    #[must_use]
+    pub fn snapshotter(mut self, name: &'static str) -> Self {
+        self.plugins.snapshotter = name;
         self
     }
 
@@ -86,7 +109,10 @@ impl<'a> Configure<'a> {
         cgroup: Option<&Cgroup>,
         registry: &str,
     ) -> anyhow::Result<Command> {
-        let program = programs::locate(self.runtime.program())?;
+        let program = programs::locate(match self.runtime {
+            Runtime::Containerd => self.containerd.program(),
+            Runtime::Crio => self.runtime.program(),
+        })?;
         let mut command = match cgroup {
             None => link.inside(&program),
             Some(cgroup) => {
@@ -96,7 +122,9 @@ impl<'a> Configure<'a> {
             }
         };
         match self.runtime {
-            Runtime::Containerd => command.args(containerd::prepare(places, registry)?),
+            Runtime::Containerd => {
+                command.args(containerd::prepare(places, registry, self.containerd, &self.plugins)?)
+            }
             Runtime::Crio => {
                 // CRI-O's cache of blobs has a fixed path.
                 shadow::cover()?;

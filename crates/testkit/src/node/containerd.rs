@@ -1,54 +1,53 @@
 //! containerd beside other instances: every path that they would share is its own.
 
+mod config;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use prewarm_bed::programs;
 
-use super::pods::{self, SANDBOX};
 use super::{Node, Places};
+pub use config::{Containerd, Plugins};
 
 /// The namespace in which Kubernetes keeps its images.
 const NAMESPACE: &str = "k8s.io";
-
-/// NRI has one socket path for all instances. The others would only look for devices that no test has.
-const DISABLED: &[&str] = &[
-    "io.containerd.nri.v1.nri",
-    "io.containerd.snapshotter.v1.blockfile",
-    "io.containerd.snapshotter.v1.btrfs",
-    "io.containerd.snapshotter.v1.devmapper",
-    "io.containerd.snapshotter.v1.erofs",
-    "io.containerd.snapshotter.v1.zfs",
-    "io.containerd.differ.v1.erofs",
-    "io.containerd.internal.v1.tracing",
-    "io.containerd.tracing.processor.v1.otlp",
-];
 
 /// The rule for all hosts without a directory of their own. Without it, containerd would ask the machine's resolver for
 /// names that exist only in tests.
 const ANY_HOST: &str = "_default";
 
 /// Writes `config.toml` and creates what it refers to. Returns the arguments of containerd.
-pub fn prepare(places: &Places, registry: &str) -> anyhow::Result<Vec<PathBuf>> {
+pub fn prepare(
+    places: &Places,
+    registry: &str,
+    release: Containerd,
+    plugins: &Plugins,
+) -> anyhow::Result<Vec<PathBuf>> {
     for part in ["state", "opt", "cni"] {
         fs::create_dir_all(places.directory.join(part)).context("creating the node's directories")?;
     }
     let config = places.directory.join("config.toml");
-    fs::write(&config, text(places)?).context("writing containerd's config")?;
+    fs::write(&config, config::text(places, release, plugins)?).context("writing containerd's config")?;
     lead(&places.directory, ANY_HOST, registry)?;
     Ok(vec!["--config".into(), config])
 }
 
 /// Makes the names of a host refer to a registry. containerd reads this at every pull.
 pub fn lead(directory: &Path, host: &str, registry: &str) -> anyhow::Result<()> {
+    mirror(directory, host, registry, "")
+}
+
+/// The same, with tables of mirrors that are asked first.
+pub fn mirror(directory: &Path, host: &str, registry: &str, tables: &str) -> anyhow::Result<()> {
     let directory = hosts(directory).join(host);
     fs::create_dir_all(&directory).context("creating the host's directory")?;
-    fs::write(directory.join("hosts.toml"), format!("server = \"{registry}\"\n"))
+    fs::write(directory.join("hosts.toml"), format!("server = \"{registry}\"\n{tables}"))
         .context("writing hosts.toml")
 }
 
-fn hosts(directory: &Path) -> PathBuf {
+/// Where the files of hosts are.
+pub fn hosts(directory: &Path) -> PathBuf {
     directory.join("hosts")
 }
 
@@ -91,64 +90,6 @@ fn references(table: &str) -> Vec<String> {
     let is_tagged = |digest: &str| rows.iter().any(|(name, other)| *other == digest && !name.contains('@'));
     let said = rows.iter().filter(|(name, digest)| !name.contains('@') || !is_tagged(digest));
     said.map(|(name, _)| (*name).to_owned()).collect()
-}
-
-/// The configuration file. The function is long because the file is a template.
-fn text(places: &Places) -> anyhow::Result<String> {
-    let (directory, root) = (places.directory.display(), places.root.display());
-    let (shim, runc) = (programs::locate("containerd-shim-runc-v2")?, programs::locate("runc")?);
-    let (plugins, socket) = (pods::plugins()?, places.socket());
-    let socket = socket.display();
-    let (shim, runc, plugins) = (shim.display(), runc.display(), plugins.display());
-    Ok(format!(
-        r#"version = 3
-root = "{root}"
-state = "{directory}/state"
-disabled_plugins = {DISABLED:?}
-
-[grpc]
-address = "{socket}"
-
-[ttrpc]
-address = "{socket}.ttrpc"
-
-[plugins."io.containerd.internal.v1.opt"]
-path = "{directory}/opt"
-
-[plugins."io.containerd.cri.v1.images"]
-snapshotter = "overlayfs"
-
-[plugins."io.containerd.cri.v1.images".pinned_images]
-sandbox = "{SANDBOX}"
-
-[plugins."io.containerd.cri.v1.images".registry]
-config_path = "{directory}/hosts"
-
-[plugins."io.containerd.transfer.v1.local"]
-config_path = "{directory}/hosts"
-
-[plugins."io.containerd.cri.v1.runtime"]
-# Root may lack the right to make a process less likely to be killed, and then no pod would start.
-restrict_oom_score_adj = true
-
-[plugins."io.containerd.cri.v1.runtime".cni]
-bin_dirs = ["{plugins}"]
-conf_dir = "{directory}/cni"
-
-[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
-runtime_type = "io.containerd.runc.v2"
-runtime_path = "{shim}"
-
-[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
-SystemdCgroup = false
-BinaryName = "{runc}"
-
-[plugins."io.containerd.grpc.v1.cri"]
-disable_tcp_service = true
-stream_server_address = "127.0.0.1"
-stream_server_port = "0"
-"#
-    ))
 }
 
 #[cfg(test)]

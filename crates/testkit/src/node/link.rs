@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,9 +16,13 @@ const NODES_PER_BLOCK: u16 = 250;
 /// How long a packet may wait on a slow cable, and how much may pass in one burst.
 const QUEUE: [&str; 4] = ["latency", "400ms", "burst", "64kb"];
 
+/// The node's own end of its cable.
+const INSIDE: &str = "eth0";
+
 pub struct Link {
     number: u16,
     is_slow: AtomicBool,
+    sends_slowly: AtomicBool,
 }
 
 /// What has passed over the cable.
@@ -30,7 +34,7 @@ pub struct Counters {
 
 impl Link {
     pub fn create(number: u16) -> anyhow::Result<Self> {
-        let link = Self { number, is_slow: AtomicBool::new(false) };
+        let link = Self { number, is_slow: AtomicBool::new(false), sends_slowly: AtomicBool::new(false) };
         let (namespace, cable, address) = (link.namespace(), link.cable(), link.address());
         configure_network(&format!(
             "netns add {namespace}\n\
@@ -50,11 +54,16 @@ impl Link {
         Ok(link)
     }
 
+    /// Where the namespace can be entered.
+    pub fn namespace_file(&self) -> PathBuf {
+        Path::new("/run/netns").join(self.namespace())
+    }
+
     /// A command that starts a program in the node's network namespace. The program replaces `nsenter`, so signals
     /// reach it. `ip netns exec` does not work: it hides the cgroup tree.
     pub fn inside(&self, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{}", self.namespace())).arg(program);
+        command.arg(format!("--net={}", self.namespace_file().display())).arg(program);
         command
     }
 
@@ -70,19 +79,25 @@ impl Link {
 
     /// Limits what is sent to the node. Calling it again changes the limit.
     pub fn slow(&self, bits_per_second: u64) -> anyhow::Result<()> {
-        let rate = format!("{bits_per_second}bit");
-        let mut arguments = vec!["replace", "dev"];
-        let cable = self.cable();
-        arguments.extend([cable.as_str(), "root", "tbf", "rate", &rate]);
-        arguments.extend(QUEUE);
-        traffic_control(&arguments)?;
+        limit(traffic_control()?, &self.cable(), bits_per_second)?;
         self.is_slow.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Limits what the node sends, at its own end of the cable.
+    pub fn slow_sending(&self, bits_per_second: u64) -> anyhow::Result<()> {
+        limit(self.inside(&traffic_control_program()?), INSIDE, bits_per_second)?;
+        self.sends_slowly.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     pub fn restore(&self) -> anyhow::Result<()> {
         if self.is_slow.swap(false, Ordering::Relaxed) {
-            traffic_control(&["del", "dev", &self.cable(), "root"])?;
+            run(traffic_control()?.args(["qdisc", "del", "dev", &self.cable(), "root"]))?;
+        }
+        if self.sends_slowly.swap(false, Ordering::Relaxed) {
+            let mut command = self.inside(&traffic_control_program()?);
+            run(command.args(["qdisc", "del", "dev", INSIDE, "root"]))?;
         }
         configure_network(&format!("link set {} up\n", self.cable()))
     }
@@ -100,9 +115,21 @@ impl Link {
     }
 }
 
-fn traffic_control(arguments: &[&str]) -> anyhow::Result<()> {
-    let program = find("tc").context("tc is missing: run `cargo xtask tools`")?;
-    let output = Command::new(program).arg("qdisc").args(arguments).output().context("starting tc")?;
+fn traffic_control_program() -> anyhow::Result<PathBuf> {
+    find("tc").context("tc is missing: run `cargo xtask tools`")
+}
+
+fn traffic_control() -> anyhow::Result<Command> {
+    Ok(Command::new(traffic_control_program()?))
+}
+
+fn limit(mut command: Command, interface: &str, bits_per_second: u64) -> anyhow::Result<()> {
+    let rate = format!("{bits_per_second}bit");
+    run(command.args(["qdisc", "replace", "dev", interface, "root", "tbf", "rate", &rate]).args(QUEUE))
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let output = command.output().context("starting tc")?;
     ensure!(output.status.success(), "tc: {}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A server in front of a registry that can fail in every way that registries do.
+//! A server in front of a registry, or of a mirror, that can fail in every way that registries do.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ pub struct FaultProxy {
 
 /// What all connections share.
 pub(super) struct Script {
-    pub(super) registry: String,
+    pub(super) upstream: String,
     pub(super) url: String,
     state: Mutex<State>,
 }
@@ -63,9 +63,9 @@ impl State {
 }
 
 impl FaultProxy {
-    /// Starts a proxy in front of this registry, over plain HTTP.
-    pub async fn start(registry: &Registry) -> anyhow::Result<Self> {
-        Self::listen(registry, None).await
+    /// Starts a proxy in front of this registry or mirror, over plain HTTP.
+    pub async fn start(upstream: &impl Upstream) -> anyhow::Result<Self> {
+        Self::listen(upstream, None).await
     }
 
     /// Starts a proxy that serves HTTPS with a certificate that no node trusts.
@@ -73,12 +73,12 @@ impl FaultProxy {
         Self::listen(registry, Some(untrusted()?)).await
     }
 
-    async fn listen(registry: &Registry, tls: Option<TlsAcceptor>) -> anyhow::Result<Self> {
+    async fn listen(upstream: &impl Upstream, tls: Option<TlsAcceptor>) -> anyhow::Result<Self> {
         let address = SocketAddr::from((BRIDGE_ADDRESS, 0));
         let listener = TcpListener::bind(address).await.context("opening a port for the proxy")?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
-        let script = Arc::new(Script { registry: registry.host().to_owned(), url, state: Mutex::default() });
+        let script = Arc::new(Script { upstream: upstream.url(), url, state: Mutex::default() });
         let server = tokio::spawn(accept(listener, tls, Arc::clone(&script))).abort_handle();
         Ok(Self { script, server })
     }

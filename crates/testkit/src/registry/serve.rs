@@ -90,7 +90,7 @@ async fn hand_on(
     number: usize,
 ) -> io::Result<Response<Body>> {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    let uri = format!("http://{}{path}", script.registry);
+    let uri = format!("{}{path}", script.upstream);
     *request.uri_mut() = uri.parse::<Uri>().map_err(io::Error::other)?;
     let client = Client::builder(TokioExecutor::new()).build_http();
     let answer = client.request(request).await.map_err(io::Error::other)?;
