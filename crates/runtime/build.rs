@@ -3,7 +3,16 @@
 use std::env;
 use std::error::Error;
 
-const FILES: [&str; 3] = ["proto/cri.proto", "proto/content.proto", "proto/events.proto"];
+const FILES: [&str; 8] = [
+    "proto/content.proto",
+    "proto/cri.proto",
+    "proto/events.proto",
+    "proto/images.proto",
+    "proto/leases.proto",
+    "proto/streaming.proto",
+    "proto/transfer.proto",
+    "proto/transfer_types.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");

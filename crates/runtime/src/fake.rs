@@ -13,6 +13,7 @@
 
 mod behind;
 mod call;
+mod mirrors;
 mod pulling;
 mod script;
 mod world;

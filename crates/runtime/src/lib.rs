@@ -12,6 +12,7 @@
 pub use advice::advice;
 pub use classify::{classify, is_overload};
 pub use connect::{ConnectError, candidates};
+pub use content::{Blob, ContentStore, Ingest, Lease, Opened, Platform, Target};
 pub use endpoint::Endpoint;
 pub use error::CallError;
 pub use image::Image;
@@ -24,6 +25,7 @@ pub use tonic::Code;
 mod advice;
 mod classify;
 mod connect;
+mod content;
 mod endpoint;
 mod error;
 #[cfg(feature = "fake")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prewarm_api::reference::ImageRef;
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
@@ -29,6 +30,7 @@ pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(10);
 pub struct Runtime {
     pub(crate) channel: Channel,
     pub(crate) pulls: Arc<Pulls>,
+    pub(crate) unpacking: Arc<Mutex<()>>,
     kind: Kind,
     name: Arc<str>,
     version: Arc<str>,
@@ -56,6 +58,7 @@ impl Runtime {
         Self {
             channel,
             pulls: Arc::default(),
+            unpacking: Arc::default(),
             kind,
             name: version.runtime_name.as_str().into(),
             version: version.runtime_version.as_str().into(),

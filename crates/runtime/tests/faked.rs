@@ -256,3 +256,22 @@ async fn two_names_of_one_image_are_one_image() {
     assert_eq!(images.len(), 1);
     assert!(images[0].is(&reference("reg.example/a:1")) && images[0].is(&reference("reg.example/a:stable")));
 }
+
+/// ofen C25, C26
+#[tokio::test(start_paused = true)]
+async fn a_removal_wakes_once_for_each_name_and_a_pull_never() {
+    let fake = Fake::new();
+    fake.image("reg.example/a:1");
+    let runtime = connect(&fake).await;
+    let mut removals = runtime.removals();
+    let quiet = Duration::from_secs(2);
+    assert!(timeout(quiet, removals.next()).await.is_err(), "nothing has happened");
+    runtime.pull(&request("reg.example/a:1")).await.unwrap();
+    assert!(timeout(quiet, removals.next()).await.is_err(), "an image has come");
+    assert!(fake.remove("reg.example/a:1"));
+    let mut woken = 0;
+    while timeout(quiet, removals.next()).await.is_ok() {
+        woken += 1;
+    }
+    assert_eq!(woken, 2, "its tag and its digest");
+}

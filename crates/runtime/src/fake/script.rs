@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prewarm_api::kruise::FailureClass;
 use prewarm_api::reference::ImageRef;
 use sha2::{Digest as _, Sha256};
 use tonic::{Code, Status};
@@ -31,6 +32,9 @@ pub(super) struct Plot {
     pub stops_runtime: Option<Duration>,
     pub account: Option<(String, String)>,
     pub has_index: bool,
+    /// Whether mirrors have it, and how they fail before they serve it.
+    pub is_mirrored: bool,
+    pub mirror_failures: VecDeque<(FailureClass, String)>,
     /// The source of the content: the same seed is the same image.
     seed: String,
 }
@@ -96,6 +100,18 @@ impl Script {
         self.change(|plot| plot.has_index = true)
     }
 
+    /// Gives the image to the mirrors.
+    pub fn on_mirrors(self) -> Self {
+        self.change(|plot| plot.is_mirrored = true)
+    }
+
+    /// Makes mirrors fail this many more times when they are asked for it.
+    pub fn mirrors_fail(self, times: usize, class: FailureClass, text: &str) -> Self {
+        self.change(|plot| {
+            plot.mirror_failures.extend(std::iter::repeat_n((class, text.to_owned()), times));
+        })
+    }
+
     /// Makes it the same image as another one, under a second name.
     ///
     /// # Panics
@@ -152,6 +168,8 @@ impl Plot {
             stops_runtime: None,
             account: None,
             has_index: false,
+            is_mirrored: false,
+            mirror_failures: VecDeque::new(),
             seed: reference.full(),
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct World {
     pub downloads: BTreeMap<usize, Download>,
     pub flights: Flights,
     pub calls: Vec<Call>,
+    /// What was asked of mirrors, in order.
+    pub brought: Vec<String>,
     pub most_at_once: usize,
     pub requests: BTreeMap<&'static str, usize>,
     pub filesystem: PathBuf,
@@ -49,6 +51,7 @@ impl World {
             downloads: BTreeMap::new(),
             flights: Flights::new(),
             calls: Vec::new(),
+            brought: Vec::new(),
             most_at_once: 0,
             requests: BTreeMap::new(),
             filesystem: "/var/lib/images".into(),

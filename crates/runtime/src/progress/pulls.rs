@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn info(digest: &str, at: SystemTime) -> Info {
-        Info { digest: digest.into(), size: 1, updated_at: Some(at.into()) }
+        Info { digest: digest.into(), size: 1, updated_at: Some(at.into()), ..Info::default() }
     }
 
     fn layers(manifest: &str) -> Layers {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tokio::sync::broadcast;
-use tonic::{Request, Response, Status, async_trait};
+use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use super::backend::{Backend, Content as Piece, Ingest as Part};
 use crate::progress;
 use crate::proto::content::content_server::Content;
 use crate::proto::content::{
-    Info, ListContentRequest, ListContentResponse, ListStatusesRequest, ListStatusesResponse,
-    ReadContentRequest, ReadContentResponse, Status as Ingest,
+    AbortRequest, Info, InfoRequest, InfoResponse, ListContentRequest, ListContentResponse,
+    ListStatusesRequest, ListStatusesResponse, ReadContentRequest, ReadContentResponse, Status as Ingest,
+    WriteContentRequest, WriteContentResponse,
 };
 use crate::proto::events::SubscribeRequest;
 use crate::proto::events::events_server::Events;
@@ -26,6 +27,7 @@ type Parts<T> = BoxStream<'static, Result<T, Status>>;
 impl<B: Backend> Content for Containerd<B> {
     type ListStream = Parts<ListContentResponse>;
     type ReadStream = Parts<ReadContentResponse>;
+    type WriteStream = Parts<WriteContentResponse>;
 
     async fn list(&self, request: Request<ListContentRequest>) -> Result<Response<Self::ListStream>, Status> {
         check_namespace(&request)?;
@@ -54,6 +56,23 @@ impl<B: Backend> Content for Containerd<B> {
         self.0.enter("ListStatuses").await;
         let statuses = self.0.ingests().iter().map(ingest).collect();
         Ok(Response::new(ListStatusesResponse { statuses }))
+    }
+
+    // Nothing can be written here: a simulated node gets from simulated mirrors what it does not pull.
+
+    async fn info(&self, _request: Request<InfoRequest>) -> Result<Response<InfoResponse>, Status> {
+        Err(Status::unimplemented("Info"))
+    }
+
+    async fn write(
+        &self,
+        _request: Request<Streaming<WriteContentRequest>>,
+    ) -> Result<Response<Self::WriteStream>, Status> {
+        Err(Status::unimplemented("Write"))
+    }
+
+    async fn abort(&self, _request: Request<AbortRequest>) -> Result<Response<()>, Status> {
+        Err(Status::unimplemented("Abort"))
     }
 }
 
@@ -99,7 +118,8 @@ fn is_asked(piece: &Piece, filters: &[String]) -> bool {
 }
 
 fn info(piece: Piece) -> Info {
-    Info { digest: piece.digest, size: signed(piece.size), updated_at: Some(piece.touched.into()) }
+    let (size, updated_at) = (signed(piece.size), Some(piece.touched.into()));
+    Info { digest: piece.digest, size, updated_at, ..Info::default() }
 }
 
 fn ingest(part: &Part) -> Ingest {

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use prewarm_api::kruise::FailureClass;
 use tonic::Status;
+
+use crate::classify::classify;
 
 /// Why a pull fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +90,12 @@ impl Refusal {
         }
     }
 
+    /// What clients make of it.
+    pub fn class(&self) -> FailureClass {
+        let status = self.status("");
+        classify(status.code(), status.message())
+    }
+
     fn words(&self, name: &str) -> String {
         match self {
             Self::BadReference => {
@@ -133,10 +142,7 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
-    use prewarm_api::kruise::FailureClass;
-
     use super::*;
-    use crate::classify::classify;
 
     const NAME: &str = "reg.example/shop/web:1";
 
@@ -175,6 +181,7 @@ mod tests {
         ] {
             let status = refusal.status(NAME);
             assert_eq!(classify(status.code(), status.message()), class, "{status}");
+            assert_eq!(refusal.class(), class, "{status}");
         }
     }
 

@@ -1,0 +1,50 @@
+//! The trial that an agent makes before it brings images past a pull, and what it says of a containerd that is not fit for that.
+
+use anyhow::{Context as _, ensure};
+use prewarm_testkit::{Containerd, Node};
+
+use crate::bed::{Bed, platform};
+
+pub async fn a_trial_succeeds_and_leaves_nothing(release: Containerd) -> anyhow::Result<()> {
+    let bed = Bed::start(release).await?;
+    let before = bed.holds().await?;
+    bed.runtime.try_out_content(&platform()).await?;
+    left_nothing(&bed, before).await
+}
+
+/// As before containerd 1.7, which has neither of the two.
+pub async fn without_a_transfer_service_the_trial_fails_and_says_so(
+    release: Containerd,
+) -> anyhow::Result<()> {
+    let services = &["io.containerd.grpc.v1.transfer", "io.containerd.grpc.v1.streaming"];
+    let bed = Bed::on(Node::configure().containerd(release).without(services)).await?;
+    fails(&bed, "this containerd has no transfer service; version 1.7 or newer has one").await
+}
+
+pub async fn a_snapshotter_without_unpack_config_is_named(release: Containerd) -> anyhow::Result<()> {
+    let bed = Bed::on(Node::configure().containerd(release).snapshotter("native")).await?;
+    fails(
+        &bed,
+        "containerd's transfer service does not unpack with the snapshotter native; add it to unpack_config of \
+         io.containerd.transfer.v1.local",
+    )
+    .await
+}
+
+async fn fails(bed: &Bed, why: &str) -> anyhow::Result<()> {
+    let before = bed.holds().await?;
+    let error = bed.runtime.try_out_content(&platform()).await.err().context("the trial fails")?;
+    ensure!(error.to_string() == why, "{error}");
+    ensure!(!error.is_runtime_away(), "it is there and answers");
+    left_nothing(bed, before).await
+}
+
+async fn left_nothing(bed: &Bed, before: (usize, usize)) -> anyhow::Result<()> {
+    let images = bed.node.cri()?.images().await?;
+    ensure!(images.is_empty(), "{images:?}");
+    let after = bed.holds().await?;
+    ensure!(after == before, "{before:?} {after:?}");
+    ensure!(bed.node.ctr(["leases", "ls", "-q"]).await?.trim().is_empty(), "a lease is left");
+    ensure!(bed.proxy.requests().is_empty(), "{:?}", bed.proxy.requests());
+    Ok(())
+}
