@@ -10,6 +10,7 @@
     reason = "each `expect` states an invariant, so no caller can meet the panic"
 )]
 
+pub mod allow_list;
 mod bounds;
 pub mod condition;
 pub mod crd;

@@ -76,6 +76,10 @@ pub mod condition {
     pub const SCHEDULING: &str = "Scheduling";
     /// AdvancedCronJob: whether the last ended run succeeded.
     pub const LAST_RUN_SUCCEEDED: &str = "LastRunSucceeded";
+    /// ImagePrefetch: there are as many nodes as are wanted.
+    pub const NODES_SELECTED: &str = "NodesSelected";
+    /// ImagePrefetch: false if the registry gave two nodes different images for one tag.
+    pub const DIGESTS_AGREE: &str = "DigestsAgree";
     /// ImagePrefetch: every selected node has all images.
     pub const READY: &str = "Ready";
     /// Reason of [`READY`] when true.
@@ -125,8 +129,18 @@ pub mod event {
     pub const SECRET_MISSING: &str = "SecretMissing";
     /// The NodeImages of some nodes have no room for a job.
     pub const NO_ROOM: &str = "NoRoom";
+    /// The namespace of a job may not have its image.
+    pub const IMAGE_NOT_ALLOWED: &str = "ImageNotAllowed";
     /// A job names Secrets that hold no registry credentials.
     pub const SECRET_UNUSABLE: &str = "SecretUnusable";
+    /// There are fewer nodes than an ImagePrefetch wants.
+    pub const TOO_FEW_NODES: &str = "TooFewNodes";
+    /// The node of a NodeImageSet pulls an image.
+    pub const IMAGE_DOWNLOADING: &str = "ImageDownloading";
+    /// The node of a NodeImageSet has an image.
+    pub const IMAGE_DOWNLOADED: &str = "ImageDownloaded";
+    /// The node of a NodeImageSet could not pull an image.
+    pub const IMAGE_DOWNLOAD_FAILED: &str = "ImageDownloadFailed";
     /// An ImageListPullJob deleted children.
     pub const DELETED_CHILDREN: &str = "Successful delete ImagePullJob";
     /// A BroadcastJob was paused by its failure policy.

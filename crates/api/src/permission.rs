@@ -3,6 +3,7 @@
 
 use crate::kruise::GROUP;
 use crate::names::DEFAULT_CONFIG_NAMESPACE;
+use crate::ofen;
 
 /// API groups besides our own.
 const CORE: &str = "";
@@ -23,6 +24,8 @@ pub const LEASE: &str = "prewarm-controller";
 
 /// The Lease of OpenKruise's manager, which works on the same kinds, and its namespace.
 pub const RIVAL_LEASE: &str = "kruise-manager";
+/// The ConfigMap that says which images each namespace may have, in [`SYSTEM_NAMESPACE`].
+pub const IMAGE_ALLOW_LIST: &str = "prewarm-image-allow-list";
 /// The namespace of [`RIVAL_LEASE`].
 pub const RIVAL_NAMESPACE: &str = "kruise-system";
 
@@ -87,6 +90,8 @@ parts! {
     /// AdvancedCronJobs, and the Jobs that are created for them. The permissions for lists and BroadcastJobs are in
     /// those parts.
     AdvancedCronJob,
+    /// ImagePrefetches, and the NodeImageSets that show what they do on each node.
+    ImagePrefetch,
 }
 
 impl Part {
@@ -179,11 +184,20 @@ pub const CONTROLLER: Account = Account {
         Part::AdvancedCronJob.may(&["patch"], GROUP, "advancedcronjobs/status"),
         // Watched in namespaces with an AdvancedCronJob that makes Jobs.
         Part::AdvancedCronJob.may(&["get", "list", "watch", "create", "delete"], BATCH, "jobs"),
+        Part::ImagePrefetch.may(&["get", "list", "watch", "patch"], ofen::GROUP, "imageprefetches"),
+        Part::ImagePrefetch.may(&["patch"], ofen::GROUP, "imageprefetches/status"),
+        Part::ImagePrefetch.may(OWN, ofen::GROUP, "nodeimagesets"),
+        Part::ImagePrefetch.may(&["patch"], ofen::GROUP, "nodeimagesets/status"),
         Part::Base.may(&["get"], CORE, "secrets"),
         Part::Base
             .may(&["list", "watch", "create", "patch", "delete"], CORE, "secrets")
             .within(Scope::ConfigNamespace),
         Part::Base.may(&["create", "patch"], EVENTS, "events"),
+        // Watched by its name, if the controller is set to obey one.
+        Part::Base
+            .may(&["list", "watch"], CORE, "configmaps")
+            .within(Scope::SystemNamespace)
+            .only(&[IMAGE_ALLOW_LIST]),
         Part::Base.may(&["get", "update"], LEASES, "leases").within(Scope::SystemNamespace).only(&[LEASE]),
         // Two managers at once are noticed. The namespace may not exist, so that a role there could not be installed.
         Part::Base.may(&["get"], LEASES, "leases").only(&[RIVAL_LEASE]),

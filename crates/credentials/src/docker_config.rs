@@ -230,6 +230,7 @@ mod tests {
         }
     }
 
+    /// ofen C82–C84
     #[test]
     fn an_auth_text_is_read_with_and_without_padding_line_ends_and_zero_bytes() {
         for auth in
@@ -242,6 +243,7 @@ mod tests {
             Ok(user("foo", "b:a:r")),
             "a password may have colons"
         );
+        assert_eq!(login(r#"{"auth":"Zm9vOg=="}"#), Ok(user("foo", "")), "and be empty");
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn passwords(keyring: &Keyring, image: &str) -> Vec<String> {
     keyring.matching(&image).into_iter().map(|found| found.password.reveal().to_owned()).collect()
 }
 
+/// ofen C28
 #[test]
 fn a_credential_matches_by_host_by_path_and_by_digest_and_other_paths_get_none() {
     let by_host = keyring(&[secret(&[("reg.example", "a")])]);
@@ -121,6 +122,83 @@ fn both_types_of_secrets_are_read_and_a_bad_one_does_not_hide_a_good_one() {
             "secret broken cannot be used whole: its docker config is not valid JSON at line 1, column 11",
         ]
     );
+}
+
+/// A Secret of one of the two types, with this text under its key.
+fn written(secret_type: &'static str, text: &str) -> (&'static str, &'static str, Data) {
+    let key = if secret_type == JSON { ".dockerconfigjson" } else { ".dockercfg" };
+    ("pull", secret_type, Data::from([(key.to_owned(), text.as_bytes().to_vec())]))
+}
+
+fn read(secrets: &[(&'static str, &'static str, Data)]) -> (Keyring, Vec<String>) {
+    Keyring::from_secrets(secrets.iter().map(|(name, secret_type, data)| (*name, *secret_type, data)))
+}
+
+/// ofen C64
+#[test]
+fn without_secrets_nothing_is_found_and_nothing_is_wrong() {
+    let (keyring, problems) = read(&[]);
+    assert_eq!(passwords(&keyring, "reg.example/app"), [""; 0]);
+    assert_eq!(problems, Vec::<String>::new());
+}
+
+/// ofen C65–C67, C76, C79, C82, C87
+#[test]
+fn two_registries_in_a_secret_of_either_type_are_read_and_added_to_those_that_are_there() {
+    // a:one, b:two, c:three, d:four
+    let json = r#"{"auths":{"reg1.example":{"auth":"YTpvbmU="},"reg2.example":{"auth":"Yjp0d28="}}}"#;
+    let legacy = r#"{"reg3.example":{"auth":"Yzp0aHJlZQ=="},"reg4.example":{"auth":"ZDpmb3Vy"}}"#;
+    let (json, legacy) = (written(JSON, json), written(LEGACY, legacy));
+    let expected = ["one", "two", "three", "four"];
+    for (secrets, places) in
+        [(vec![json.clone()], 0..2), (vec![legacy.clone()], 2..4), (vec![json, legacy], 0..4)]
+    {
+        let (keyring, problems) = read(&secrets);
+        assert_eq!(problems, Vec::<String>::new());
+        for (place, password) in expected.into_iter().enumerate() {
+            let found = passwords(&keyring, &format!("reg{}.example/app", place + 1));
+            assert_eq!(found, if places.contains(&place) { vec![password] } else { vec![] });
+        }
+    }
+}
+
+/// ofen C68–C74, C77, C78, C80, C81, C85, C86, W21: it is no error of the whole pull, and nothing of it is repeated.
+#[test]
+fn what_is_wrong_with_a_secret_of_either_type_is_said_and_hides_no_other_one() {
+    let entry = |secret_type, auth: &str| {
+        let entries = format!(r#"{{"bad.example":{{"auth":"{auth}"}}}}"#);
+        let text = if secret_type == JSON { format!(r#"{{"auths":{entries}}}"#) } else { entries };
+        written(secret_type, &text)
+    };
+    let neither = ("pull", JSON, Data::from([("config".to_owned(), b"hunter2".to_vec())]));
+    let table = [
+        (neither, "it has no key .dockerconfigjson"),
+        (written(JSON, "hunter2"), "is not valid JSON at line 1, column 1"),
+        (written(LEGACY, "hunter2"), "is not valid JSON at line 1, column 1"),
+        (entry(JSON, "hunter2hunter2!"), "bad.example has an `auth` that is not base64"),
+        (entry(LEGACY, "hunter2hunter2!"), "bad.example has an `auth` that is not base64"),
+        (entry(JSON, "aHVudGVyMg=="), "bad.example has an `auth` that is not user:password"),
+        (entry(LEGACY, "aHVudGVyMg=="), "bad.example has an `auth` that is not user:password"),
+    ];
+    let good = written(LEGACY, r#"{"reg.example":{"auth":"Zm9vOmJhcg=="}}"#);
+    for (bad, sentence) in table {
+        let (keyring, problems) = read(&[bad, good.clone()]);
+        assert_eq!(passwords(&keyring, "reg.example/app"), ["bar"], "{sentence}");
+        assert!(problems.len() == 1 && problems[0].contains(sentence), "{sentence}: {problems:?}");
+        assert!(!problems[0].contains("hunter2") && !problems[0].contains("aHVudGVyMg"), "{problems:?}");
+    }
+}
+
+/// ofen C75: its type says which.
+#[test]
+fn of_a_secret_with_both_keys_the_one_of_its_type_counts() {
+    let (_, _, mut both) = written(JSON, r#"{"auths":{"reg.example":{"auth":"YTpvbmU="}}}"#);
+    both.extend(written(LEGACY, r#"{"reg.example":{"auth":"Yjp0d28="}}"#).2);
+    for (secret_type, password) in [(JSON, "one"), (LEGACY, "two")] {
+        let (keyring, problems) = read(&[("pull", secret_type, both.clone())]);
+        assert_eq!(passwords(&keyring, "reg.example/app"), [password]);
+        assert_eq!(problems, Vec::<String>::new());
+    }
 }
 
 #[test]

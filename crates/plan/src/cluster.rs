@@ -11,12 +11,14 @@
 
 pub mod advanced_cron_job;
 mod agenda;
+mod allow_list;
 pub mod broadcast_job;
 pub mod command;
 pub mod demands;
 mod fingerprint;
 mod guard;
 pub mod image_list_pull_job;
+pub mod image_prefetch;
 pub mod image_pull_job;
 pub mod input;
 mod interface;
@@ -26,6 +28,7 @@ pub mod kernel;
 pub mod kind;
 pub mod measure;
 pub mod node_image;
+pub mod node_image_set;
 mod quarantine;
 mod reference;
 pub mod secret;

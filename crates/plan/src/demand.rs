@@ -1,12 +1,13 @@
 //! What somebody wants of nodes, whatever kind of object says so. Granting, joining, sharing, explaining and counting work
 //! on this alone; a kind is read into it at the edge (`cluster/image_pull_job/demand.rs`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use prewarm_api::kruise::{ImagePullPolicy, SandboxConfig};
 use prewarm_api::reference_object::ObjectReference;
 
-use crate::object::ImageKey;
+use crate::object::{ImageKey, NodeName};
 use selection::Selection;
 
 pub mod pull_policy;
@@ -46,12 +47,45 @@ pub struct Limits {
     pub backoff_limit: i32,
 }
 
-/// From where a node may fetch an image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// From where nodes may fetch an image.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Source {
-    /// From wherever its runtime is configured to: the registry, or mirrors of it.
+    /// From wherever the runtime of each is configured to: the registry, or mirrors of it.
     #[default]
     Anywhere,
+    /// From mirrors alone.
+    Mirrors,
+    /// Some nodes ask the registry, and the others ask mirrors for what those were given.
+    Roles(Roles),
+}
+
+/// Who asks the registry, and who asks mirrors alone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roles {
+    /// What the tag stood for when the registry was asked first.
+    pub digest: Option<Arc<str>>,
+    /// The nodes that have a role by now.
+    pub of_nodes: BTreeMap<NodeName, Role>,
+}
+
+/// What one node asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The registry, whether or not it has the image: its answer says that the credentials are good.
+    Seed,
+    /// Mirrors alone.
+    Mirror,
+}
+
+/// From where one node may fetch an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From wherever its runtime is configured to.
+    Anywhere,
+    /// From mirrors alone; with a digest, that and nothing else.
+    Mirrors(Option<Arc<str>>),
+    /// As it was said before.
+    AsBefore,
 }
 
 /// Until when a demand holds.
@@ -64,13 +98,38 @@ pub enum Until {
         /// How many seconds later its owner goes.
         ttl_seconds: Option<i32>,
     },
-    /// Until its owner goes: nodes that join are served too, and images that get lost are brought back.
+    /// Until its owner goes: nodes that join are served too, and images that get lost are brought back. Once a day all is pulled
+    /// anew.
     Withdrawn,
+    /// Until its owner goes, or no longer selects the node: nothing is asked for anew that is there.
+    Kept,
 }
 
 impl Demand {
     /// Whether it holds until its owner goes.
     pub fn is_lasting(&self) -> bool {
-        self.until == Until::Withdrawn
+        matches!(self.until, Until::Withdrawn | Until::Kept)
+    }
+
+    /// From where a node may fetch the image.
+    pub fn origin(&self, node: &str) -> Origin {
+        match &self.source {
+            Source::Anywhere => Origin::Anywhere,
+            Source::Mirrors => Origin::Mirrors(None),
+            Source::Roles(roles) => match roles.of_nodes.get(node) {
+                Some(Role::Seed) => Origin::Anywhere,
+                Some(Role::Mirror) => Origin::Mirrors(roles.digest.clone()),
+                None => Origin::AsBefore,
+            },
+        }
+    }
+
+    /// Whether a node asks the registry even if it has the image.
+    pub fn asks_always(&self, node: &str) -> bool {
+        match &self.source {
+            Source::Roles(roles) => roles.of_nodes.get(node) == Some(&Role::Seed),
+            Source::Anywhere => self.pull_policy == ImagePullPolicy::Always,
+            Source::Mirrors => false,
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::doubt::Doubt;
 use super::state::{Bytes, Note, OwnerResult, Phase, TaskState};
 use super::task::Task;
 use super::wait::WaitReason;
+use super::worklist::Held;
 use crate::time::stamp;
 
 /// Where a task stands.
@@ -43,7 +44,12 @@ pub(super) enum Look {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum End {
     /// The image is on the node.
-    Succeeded { at: Timestamp, image_id: Option<String>, results: Option<Vec<OwnerResult>> },
+    Succeeded {
+        at: Timestamp,
+        image_id: Option<String>,
+        digest: Option<String>,
+        results: Option<Vec<OwnerResult>>,
+    },
     /// It was given up.
     Failed { at: Timestamp, failure: Failed },
 }
@@ -106,6 +112,8 @@ pub(super) struct Entry {
     /// How many attempts failed, and how the last one did.
     pub failures: u32,
     pub last_failure: Failed,
+    /// How often no mirror had the image. That uses up no attempt.
+    pub unserved: u32,
     pub course: Course,
     /// How far the last attempt came.
     pub bytes: Option<Bytes>,
@@ -144,6 +152,7 @@ impl Entry {
             stage: Stage::QUEUED,
             failures: 0,
             last_failure: Failed::default(),
+            unserved: 0,
             course: Course::default(),
             bytes: None,
             loss: Loss::default(),
@@ -167,8 +176,8 @@ impl Entry {
         entry.doubt.interruptions = reported.interruptions;
         let end = match (reported.phase, reported.completed_at) {
             (Phase::Succeeded, Some(at)) => {
-                let (image_id, results) = (reported.image_id.clone(), reported.results.clone());
-                End::Succeeded { at, image_id, results }
+                let (image_id, digest) = (reported.image_id.clone(), reported.digest.clone());
+                End::Succeeded { at, image_id, digest, results: reported.results.clone() }
             }
             (Phase::Failed, Some(at)) => End::Failed { at, failure },
             _ => {
@@ -180,6 +189,15 @@ impl Entry {
         entry.stage = Stage::Finished(end);
         entry.bytes = reported.bytes;
         entry
+    }
+
+    /// Takes over what else is asked of it under the same version. Whoever rests, because no mirror has the image, need not wait if it
+    /// may come from elsewhere.
+    pub fn renew(&mut self, task: Task) {
+        if self.task.sources != task.sources && matches!(self.stage, Stage::Resting { .. }) {
+            self.stage = Stage::QUEUED;
+        }
+        self.task = task;
     }
 
     /// Forgets how it ended, so that it is pulled again under its version.
@@ -201,12 +219,13 @@ impl Entry {
         Some(self.course.begun?.saturating_add(left))
     }
 
-    pub fn succeed(&mut self, image_id: String, results: Option<Vec<OwnerResult>>, now: Moment) {
+    pub fn succeed(&mut self, image: Held, results: Option<Vec<OwnerResult>>, now: Moment) {
         self.loss.at = None;
         if let Some(bytes) = &mut self.bytes {
             bytes.done = bytes.total;
         }
-        self.finish(End::Succeeded { at: stamp(now.wall), image_id: Some(image_id), results }, now);
+        let (at, image_id, digest) = (stamp(now.wall), Some(image.id), image.digest);
+        self.finish(End::Succeeded { at, image_id, digest, results }, now);
     }
 
     /// Gives the task up for what its last failure was.
@@ -231,12 +250,14 @@ impl Entry {
     }
 
     pub fn state(&self) -> TaskState {
-        let (completed_at, image_id, class, results) = match &self.stage {
-            Stage::Finished(End::Succeeded { at, image_id, results }) => {
-                (Some(*at), image_id.clone(), None, results)
-            }
-            Stage::Finished(End::Failed { at, failure }) => (Some(*at), None, failure.class, &None),
-            _ => (None, None, self.last_failure.class, &None),
+        let (completed_at, class) = match &self.stage {
+            Stage::Finished(End::Succeeded { at, .. }) => (Some(*at), None),
+            Stage::Finished(End::Failed { at, failure }) => (Some(*at), failure.class),
+            _ => (None, self.last_failure.class),
+        };
+        let (image_id, digest, results) = match self.stage.clone() {
+            Stage::Finished(End::Succeeded { image_id, digest, results, .. }) => (image_id, digest, results),
+            _ => (None, None, None),
         };
         TaskState {
             key: self.task.key.clone(),
@@ -247,12 +268,13 @@ impl Entry {
             started_at: self.course.started_at,
             completed_at,
             image_id,
+            digest,
             note: self.note(),
             class,
             failed_attempts: self.failures,
             interruptions: self.doubt.interruptions,
             lost_at: self.loss.at,
-            results: results.clone(),
+            results,
         }
     }
 
@@ -267,7 +289,7 @@ impl Entry {
             {
                 Some(Note::Unpacking)
             }
-            _ if self.failures > 0 => self.last_failure.note.clone(),
+            _ if self.failures > 0 || self.unserved > 0 => self.last_failure.note.clone(),
             Stage::Queued { wait, .. } | Stage::Resting { wait, .. } => wait.clone().map(Note::Wait),
             Stage::Attempting { .. } | Stage::Confirming { .. } => None,
         }

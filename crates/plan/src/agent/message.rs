@@ -55,6 +55,15 @@ pub fn sentence(failure: &Failure<'_>) -> String {
     format!("{head}: {}{tail}", cut(&text, room))
 }
 
+/// The sentence of a task that waits until a mirror has its image, in at most [`MOST_BYTES`].
+pub fn unserved(reference: &str, text: &str) -> String {
+    let reference = cut(&plain(reference), MOST_OF_REFERENCE);
+    let tail = "; it is asked for again within 30 s";
+    let head = format!("no mirror of this node has {reference} yet: ");
+    let room = MOST_BYTES.saturating_sub(head.len() + tail.len());
+    format!("{head}{}{tail}", cut(&plain(text), room))
+}
+
 /// A class in words.
 const fn words(class: FailureClass) -> &'static str {
     match class {
@@ -135,6 +144,7 @@ mod tests {
     #[test]
     fn no_sentence_is_longer_than_the_bound() {
         let long = "ü…\u{1f980}\n\"".repeat(10_000);
+        assert!(unserved(&long, &long).len() <= MOST_BYTES);
         let credentials = vec![long.clone(); 3];
         for class in FailureClass::ALL {
             let failure = Failure {

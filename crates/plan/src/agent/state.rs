@@ -116,6 +116,8 @@ pub struct TaskState {
     pub completed_at: Option<Timestamp>,
     /// Name and id of the image on the node.
     pub image_id: Option<String>,
+    /// The digest that the name stands for on the node, if the runtime tells.
+    pub digest: Option<String>,
     /// What else is said of it.
     pub note: Option<Note>,
     /// What kind of failure the last one was.
@@ -142,6 +144,7 @@ impl TaskState {
             started_at: None,
             completed_at: None,
             image_id: None,
+            digest: None,
             note: None,
             class: None,
             failed_attempts: 0,

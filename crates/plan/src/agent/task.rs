@@ -24,7 +24,8 @@ pub struct Task {
     pub(crate) timeline: Timeline,
     /// Whether the registry is asked even if the node has the image.
     pub is_always: bool,
-    pub(crate) sources: Allowed,
+    /// Where it may come from.
+    pub sources: Allowed,
     pub(crate) created_at: Option<Timestamp>,
     /// The jobs that want it; none for an entry written by hand.
     pub owners: Vec<ObjectReference>,

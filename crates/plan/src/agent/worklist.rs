@@ -30,7 +30,7 @@ use crate::time::stamp;
 use outcome::failed;
 
 pub use super::conditions::Conditions;
-pub use outcome::{Decision, Ended, Ending, Failure, Found, LookAhead, Outcome, Shortage, Start};
+pub use outcome::{Decision, Ended, Ending, Failure, Found, Held, LookAhead, Outcome, Shortage, Start};
 
 mod ahead;
 mod end;
@@ -77,7 +77,7 @@ impl Worklist {
         let cancelled = self.withdraw(&asked.tasks);
         for (key, task) in asked.tasks {
             if let Some(entry) = self.entries.get_mut(&key) {
-                entry.task = task;
+                entry.renew(task);
                 continue;
             }
             let known = reported.get(&key).filter(|state| state.version == task.version);
@@ -248,7 +248,7 @@ impl Worklist {
         let waited = course.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
         course.started_at.get_or_insert(stamp(now.wall));
         entry.bytes = None;
-        let source = source::choose(entry.task.sources);
+        let source = source::choose(&entry.task.sources);
         let task = entry.task.clone();
         Some(Start { attempt: self.attempts, task, source, timeout, is_known_absent, waited })
     }

@@ -14,6 +14,7 @@ use crate::cluster::{Kind, Target};
 use crate::object::{ImageKey, NodeName, ObjectKey, Uid};
 
 mod leave;
+pub mod parts;
 mod place;
 pub mod pod;
 mod record;
@@ -29,19 +30,25 @@ use pod::Pods;
 
 /// Whether an owner of an entry is of a kind that makes demands, in whichever version. Others are not ours to judge.
 pub fn makes_demands(owner: &ObjectReference) -> bool {
+    kind_of(owner).is_some()
+}
+
+/// Which kind that is.
+pub fn kind_of(owner: &ObjectReference) -> Option<Kind> {
     let group = |version: &'static str| version.split_once('/').map(|(group, _)| group);
     let of = owner.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
     let is_that = |about: About| {
-        about.makes_demands && owner.kind.as_deref() == Some(about.name) && of == group(about.api_version)
+        about.makes_demands() && owner.kind.as_deref() == Some(about.name) && of == group(about.api_version)
     };
-    Kind::ALL.into_iter().map(Kind::about).any(is_that)
+    Kind::ALL.into_iter().find(|kind| is_that(kind.about()))
 }
 
 /// All demands.
 #[derive(Debug, Default)]
 pub struct Demands {
     all: BTreeMap<Uid, DemandRecord>,
-    uids: HashMap<ObjectKey, Uid>,
+    /// By the name of the object: one object may make several, and objects of several kinds may have one name.
+    uids: HashMap<ObjectKey, BTreeSet<Uid>>,
     /// The active demands for each image.
     by_image: BTreeMap<ImageKey, BTreeSet<Uid>>,
     /// The active demands that name a node, by its name, as far as they have named the same nodes since they were made.
@@ -64,19 +71,22 @@ impl Demands {
         self.all.get_mut(uid)
     }
 
-    /// The demand of the object of this name.
-    pub(in crate::cluster) fn named(&self, key: &ObjectKey) -> Option<&DemandRecord> {
-        self.all.get(self.uids.get(key)?)
+    /// The demands of the objects of this name.
+    pub(in crate::cluster) fn named(&self, key: &ObjectKey) -> impl Iterator<Item = (&Uid, &DemandRecord)> {
+        let uids = self.uids.get(key).into_iter().flatten();
+        uids.filter_map(|uid| Some((uid, self.all.get(uid)?)))
     }
 
-    /// The UID of the object of this name.
-    pub(in crate::cluster) fn uid(&self, key: &ObjectKey) -> Option<&Uid> {
-        self.uids.get(key)
+    /// Who makes them.
+    pub(in crate::cluster) fn targets(&self, key: &ObjectKey) -> BTreeSet<Target> {
+        self.named(key).map(|(_, record)| record.target.clone()).collect()
     }
 
-    /// Who makes the demand of the object of this name.
-    pub(in crate::cluster) fn target(&self, key: &ObjectKey) -> Option<Target> {
-        self.named(key).map(|record| record.target.clone())
+    /// The demands that one object makes for its images.
+    pub(in crate::cluster) fn parts_of(&self, object: &str) -> Vec<Uid> {
+        let from: Uid = format!("{object}/").into();
+        let parts = self.all.range(from..).map(|(uid, _)| uid);
+        parts.take_while(|uid| parts::object(uid) == object).cloned().collect()
     }
 
     /// All demands, by UID.
@@ -129,14 +139,17 @@ impl Demands {
     }
 
     fn insert(&mut self, uid: Uid, record: DemandRecord) {
-        self.uids.insert(record.key.clone(), uid.clone());
+        self.uids.entry(record.key.clone()).or_default().insert(uid.clone());
         self.all.insert(uid, record);
     }
 
     fn remove(&mut self, uid: &Uid) -> Option<DemandRecord> {
         let record = self.all.remove(uid)?;
-        if self.uids.get(&record.key) == Some(uid) {
-            self.uids.remove(&record.key);
+        if let Some(uids) = self.uids.get_mut(&record.key) {
+            uids.remove(uid);
+            if uids.is_empty() {
+                self.uids.remove(&record.key);
+            }
         }
         Some(record)
     }

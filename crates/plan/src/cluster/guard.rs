@@ -22,11 +22,7 @@ pub fn replace_status(status: Value) -> Vec<Value> {
 
 /// Whether an object has our finalizer.
 pub fn has_finalizer(metadata: &ObjectMeta) -> bool {
-    finalizer_index(metadata).is_some()
-}
-
-fn finalizer_index(metadata: &ObjectMeta) -> Option<usize> {
-    metadata.finalizers.as_ref()?.iter().position(|finalizer| finalizer == DELETION_PROTECTION_FINALIZER)
+    metadata.finalizers.iter().flatten().any(|finalizer| finalizer == DELETION_PROTECTION_FINALIZER)
 }
 
 /// Adds our finalizer to those that an object has.
@@ -41,6 +37,11 @@ pub fn add_finalizer(metadata: &ObjectMeta) -> Vec<Value> {
 
 /// Takes our finalizer off, and leaves those of others.
 pub fn remove_finalizer(metadata: &ObjectMeta) -> Vec<Value> {
-    let path = finalizer_index(metadata).map(|index| format!("/metadata/finalizers/{index}"));
-    path.into_iter().map(|path| json!({"op": "remove", "path": path})).collect()
+    remove_finalizer_named(metadata, DELETION_PROTECTION_FINALIZER).unwrap_or_default()
+}
+
+/// Takes a finalizer off, if there is one of this name.
+pub fn remove_finalizer_named(metadata: &ObjectMeta, name: &str) -> Option<Vec<Value>> {
+    let index = metadata.finalizers.as_ref()?.iter().position(|finalizer| finalizer == name)?;
+    Some(vec![json!({"op": "remove", "path": format!("/metadata/finalizers/{index}")})])
 }

@@ -39,6 +39,8 @@ pub const CHILD_STATUS_INTERVAL: Duration = Duration::from_secs(5);
 pub enum Hold {
     /// Its image cannot be read.
     Image,
+    /// Its namespace may not have its image, for this reason.
+    NotAllowed(String),
     /// Its Secrets are not copied yet, for this reason.
     Secrets(String),
     /// The other jobs of its list are being made, so that a node is told of all images at once.

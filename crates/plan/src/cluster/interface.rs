@@ -46,6 +46,16 @@ pub trait Observe: Sized {
     }
 }
 
+/// A kind of which people ask why its nodes are where they are.
+pub trait Explain {
+    /// The answer.
+    type Explanation;
+
+    /// Why the nodes of an object are where they are. Nothing is decided: whoever asks may know what there is without having
+    /// granted anything.
+    fn explain(kernel: &mut Kernel, key: &ObjectKey, now: Timestamp) -> Option<Self::Explanation>;
+}
+
 /// What does not depend on any object of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
@@ -60,14 +70,35 @@ pub struct About {
     pub is_needed: bool,
     /// Whether everything else works without its definition.
     pub can_be_left_out: bool,
-    /// Whether it makes demands, so that entries name it as their owner.
-    pub makes_demands: bool,
+    /// What demands it makes.
+    pub demands: Demands,
+}
+
+/// What demands the objects of a kind make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demands {
+    /// None.
+    None,
+    /// For images as the runtime pulls them; entries name it as their owner.
+    OfRegistries,
+    /// The same, and for what mirrors have alone.
+    OfMirrorsToo,
 }
 
 impl About {
     /// A kind that nothing else depends on.
     pub const fn new(api_version: &'static str, name: &'static str, writes: Writes) -> Self {
-        Self { api_version, name, writes, is_needed: false, can_be_left_out: false, makes_demands: false }
+        Self { api_version, name, writes, is_needed: false, can_be_left_out: false, demands: Demands::None }
+    }
+
+    /// Whether it makes demands.
+    pub fn makes_demands(&self) -> bool {
+        self.demands != Demands::None
+    }
+
+    /// Whether its demands may be for what mirrors have alone.
+    pub fn asks_mirrors(&self) -> bool {
+        self.demands == Demands::OfMirrorsToo
     }
 }
 

@@ -13,16 +13,20 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::advanced_cron_job::{Crons, RunKey};
 use super::agenda::Agenda;
+use super::allow_list::Allowed;
 use super::broadcast_job::Broadcasts;
 use super::command::{Command, Event, Outcome, Read, Settled, Target, Ticket};
 use super::demands::Demands;
 use super::image_list_pull_job::Lists;
+use super::image_prefetch::Prefetches;
 use super::image_pull_job::Jobs;
 use super::input::Input;
+use super::interface::Explain;
 use super::kind::{Kind, Object};
 use super::measure::{Measured, Passes};
 use super::node_image::Nodes;
 use super::node_image::record::Shared;
+use super::node_image_set::Sets;
 use super::quarantine::Quarantine;
 use super::secret::Secrets;
 use super::settings::Settings;
@@ -39,8 +43,11 @@ pub struct Kernel {
     pub(super) agenda: Agenda,
     pub(super) nodes: Nodes,
     pub(super) demands: Demands,
+    pub(super) allowed: Allowed,
     pub(super) jobs: Jobs,
     pub(super) lists: Lists,
+    pub(super) prefetches: Prefetches,
+    pub(super) sets: Sets,
     pub(super) secrets: Secrets,
     pub(super) broadcasts: Broadcasts,
     pub(super) crons: Crons,
@@ -65,7 +72,9 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel that knows nothing.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        let mut kernel = Self { settings, ..Self::default() };
+        kernel.know_allow_list();
+        kernel
     }
 
     /// Takes note of an input. Nothing is decided; what has changed is marked for the next cycle.
@@ -127,6 +136,11 @@ impl Kernel {
     /// The namespaces in which a kind has to be watched because something depends on it there.
     pub fn watched_namespaces(&self, kind: Kind) -> BTreeSet<String> {
         kind.namespaces(self)
+    }
+
+    /// Why the nodes of an object are where they are. `None` if it is over or not known.
+    pub fn explain<K: Explain>(&mut self, key: &ObjectKey, now: Timestamp) -> Option<K::Explanation> {
+        K::explain(self, key, now)
     }
 
     /// How often the passes over an object have looked at a node so far.

@@ -4,18 +4,21 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
 
 use super::advanced_cron_job::{Crons, child::Child};
 use super::broadcast_job::{Broadcasts, pod::Pod};
 use super::command::{Command, Settled};
 use super::demands::pod::PodFacts;
 use super::image_list_pull_job::Lists;
+use super::image_prefetch::Prefetches;
 use super::image_pull_job::Jobs;
 use super::interface::{About, Observe, Pass};
 use super::kernel::Kernel;
 use super::node_image::Nodes;
+use super::node_image_set::Sets;
 use super::quarantine::{MayBeUnreadable as _, Quarantine};
 use super::secret::{Copy, Secrets};
 #[cfg(test)]
@@ -136,6 +139,12 @@ kinds! {
     AdvancedCronJob(AdvancedCronJob) = "advanced_cron_job",
     /// Job, in namespaces with a cron job that makes some, and the run that it is, if a cron job controls it.
     Job((ObjectKey, Option<Child>)) = "job",
+    /// ImagePrefetch.
+    ImagePrefetch(ImagePrefetch) = "image_prefetch",
+    /// NodeImageSet.
+    NodeImageSet(NodeImageSet) = "node_image_set",
+    /// The ConfigMap that says which images each namespace may have.
+    ConfigMap(ConfigMap) = "config_map",
     /// What only tests have.
     #[cfg(test)]
     Wish(Wish) = "wish",
@@ -200,11 +209,15 @@ targets! {
     Job(Uid) in Jobs = "image_pull_job",
     /// An ImageListPullJob.
     List(Uid) in Lists = "image_list_pull_job",
+    /// An ImagePrefetch.
+    Prefetch(Uid) in Prefetches = "image_prefetch",
     /// What only tests have.
     #[cfg(test)]
     Wish(Uid) in Wishes = "wish",
     /// A node and its NodeImage.
     Node(NodeName) in Nodes = "node_image",
+    /// A NodeImageSet.
+    NodeImageSet(Uid) in Sets = "node_image_set",
     /// A BroadcastJob.
     Broadcast(Uid) in Broadcasts = "broadcast_job",
     /// An AdvancedCronJob.

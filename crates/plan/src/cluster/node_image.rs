@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use prewarm_api::kruise::{API_VERSION, SecretReference};
 use prewarm_api::names::NODE_RUNTIME_ANNOTATION;
+use prewarm_api::reference_object::ObjectReference;
 use serde_json::{Value, json};
 
 use crate::cluster::{Kind, Target, Ticket, Verb, Write};
@@ -22,8 +23,10 @@ pub mod entry;
 mod holders;
 mod intents;
 mod join;
+mod kept;
 pub mod node;
 mod observe;
+mod origin;
 mod pass;
 mod patch;
 pub mod record;
@@ -87,6 +90,10 @@ pub trait Demands {
     fn is_unreadable(&self, _uid: &str) -> bool {
         false
     }
+    /// Whether all objects of an owner's kind are known, so that one that is missing is gone.
+    fn knows(&self, _owner: &ObjectReference) -> bool {
+        true
+    }
     /// Whether a Secret exists; `None` if that is not known.
     fn has_secret(&self, reference: &SecretReference) -> Option<bool>;
 }
@@ -145,6 +152,14 @@ pub enum Action {
 }
 
 impl Action {
+    /// The operations of a patch, and how many pulls it starts.
+    fn patch(&self) -> (&[Value], usize) {
+        match self {
+            Self::Patch { operations, grants } => (operations, *grants),
+            Self::Create { .. } | Self::Delete { .. } | Self::Judge { .. } => (&[], 0),
+        }
+    }
+
     /// As a write to the NodeImage of this node.
     fn write(&self, name: &NodeName) -> Write {
         let (uid, verb) = match self {
@@ -249,7 +264,10 @@ fn changes(observed: &Observed, image: &NodeImageRecord) -> (Changes, Option<Tim
         let (tidied, tag_at) = old.map_or((None, None), |(_, old)| tidy::image(observed, old));
         wake_at = earliest(wake_at, tag_at);
         let intents = wanted.get(name).map_or(&[][..], Vec::as_slice);
-        let new = join::image(observed, name, tidied, intents);
+        let mut new = join::image(observed, name, tidied, intents);
+        if let Some(image) = &mut new {
+            origin::settle(observed, image);
+        }
         if new.as_ref() != old.map(|(_, old)| old) {
             changes.insert(old.map_or_else(|| name.into(), |(name, _)| name.clone()), new);
         }

@@ -9,7 +9,9 @@ use super::demands::{DemandRecord, roll};
 use super::image_pull_job::record::Job;
 use super::node_image::node::{Facts, Node};
 use super::node_image::record::TagRecord;
+use super::node_image_set::size::SetImage;
 use crate::cluster::advanced_cron_job::child::{State, by_completion};
+use crate::cluster::image_prefetch::status::PrefetchSize;
 use crate::cluster::image_pull_job::Hold;
 use crate::cluster::image_pull_job::explain::reported_hold;
 use crate::demand::selection::parallelism;
@@ -17,7 +19,7 @@ use crate::time::after;
 use crate::time::earliest;
 
 /// How much there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Nodes.
     pub nodes: Nodes,
@@ -29,6 +31,10 @@ pub struct Size {
     pub job_nodes: JobNodes,
     /// The pods of unfinished BroadcastJobs.
     pub broadcast_pods: BroadcastPods,
+    /// ImagePrefetches, each by itself.
+    pub prefetches: Vec<PrefetchSize>,
+    /// Images of NodeImageSets, each by itself.
+    pub sets: Vec<SetImage>,
     /// Things that wait for the next cycle.
     pub queue: usize,
     /// When the grant was written that has gone on for longest without an end.
@@ -106,7 +112,7 @@ pub struct JobNodes {
     pub secrets: usize,
     /// They wait for the other jobs of the list.
     pub siblings: usize,
-    /// They wait because the job's image cannot be read.
+    /// They wait because the job's image cannot be read, or its namespace may not have it.
     pub image: usize,
     /// They were granted and are not done.
     pub active: usize,
@@ -148,6 +154,8 @@ impl Kernel {
         }
         (size.jobs.broadcasts, size.broadcast_pods) = self.broadcasts.size();
         size.jobs.crons = self.crons.size();
+        size.prefetches = self.prefetches.size();
+        size.sets = self.set_images();
         size
     }
 }
@@ -252,7 +260,7 @@ impl JobNodes {
         self.succeeded += counts.succeeded;
         self.failed += counts.failed;
         let waiting = match reported_hold(&job.object) {
-            Some(Hold::Image) => &mut self.image,
+            Some(Hold::Image | Hold::NotAllowed(_)) => &mut self.image,
             Some(Hold::Secrets(_)) => &mut self.secrets,
             Some(Hold::Siblings) => &mut self.siblings,
             None if record.demand.at_once == 0 => &mut self.paused,

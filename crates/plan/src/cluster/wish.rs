@@ -10,7 +10,7 @@ use prewarm_api::reference_object::ObjectReference;
 
 use crate::cluster::command::{Command, Settled};
 use crate::cluster::demands::{State, Statement, wants};
-use crate::cluster::interface::{About, Observe, Pass, Writes, owned};
+use crate::cluster::interface::{About, Demands, Observe, Pass, Writes, owned};
 use crate::cluster::{Kernel, Subject, Target};
 use crate::demand::selection::Selection;
 use crate::demand::{Demand, Limits, Source, Until};
@@ -31,7 +31,7 @@ pub struct Wishes(BTreeMap<ObjectKey, Uid>);
 
 impl Observe for Wish {
     const ABOUT: About =
-        About { makes_demands: true, ..About::new("wishes.test/v1", "Wish", Writes::Nothing) };
+        About { demands: Demands::OfRegistries, ..About::new("wishes.test/v1", "Wish", Writes::Nothing) };
 
     fn metadata(&self) -> Option<&ObjectMeta> {
         Some(&self.metadata)

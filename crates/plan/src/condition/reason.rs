@@ -28,6 +28,32 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// All images are on all nodes.
+    ImagePrefetchReady,
+    /// Not all images are on all nodes.
+    ImagePrefetchProgressing,
+    /// Every selected node has its NodeImageSet.
+    NodeImageSetsCreated,
+    /// NodeImageSets are being made.
+    NodeImageSetsCreating,
+    /// No pull has failed.
+    NoImagePullFailed,
+    /// Some nodes could not pull.
+    ImagePrefetchFailed,
+    /// There are fewer nodes than are wanted.
+    TooFewNodes,
+    /// The registry gave two nodes different images for one tag.
+    TagMoved,
+    /// The node has all images.
+    ImageDownloadComplete,
+    /// The node does not have all images.
+    ImageDownloadIncomplete,
+    /// The node could not pull an image.
+    ImageDownloadFailed,
+    /// Secrets are named where none can be used.
+    SecretsIgnored,
+    /// The namespace may not have the image.
+    ImageNotAllowed,
     /// Everything has ended.
     Finished,
     /// It took longer than its deadline allows.

@@ -24,6 +24,7 @@ pub fn tag_policy(demand: &Demand, always_ttl: i32, jitter: f64) -> ImageTagPull
             REFRESH_INTERVAL - REFRESH_SPREAD / 2 + part_of(REFRESH_SPREAD, jitter),
             Some(SHORTEST_REFRESH_DEADLINE.max(timeout_seconds.into())),
         ),
+        Until::Kept => (i32::MAX, None),
         Until::Done { deadline_seconds, ttl_seconds } => {
             let run = longest_run(demand.limits, deadline_seconds, ttl_seconds);
             let ttl = run.saturating_add(always_ttl).saturating_add(part_of(REMOVAL_SPREAD, jitter));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::backoff::{double, shorten};
+use crate::object::echo::{FIRST_AGAIN, LONGEST_AGAIN};
 use crate::time::after;
 
 /// The first pause after trouble.
@@ -52,6 +53,8 @@ struct Arrived {
     at: Timestamp,
     /// How often it has arrived in a row.
     times: u32,
+    /// Whether the server did not keep what it says.
+    is_dropped: bool,
 }
 
 impl Attempts {
@@ -80,6 +83,14 @@ impl Attempts {
         // A time that is yet to come is a clock that was set back.
         let arrived = self.arrived.filter(|arrived| arrived.write == write && arrived.at <= now)?;
         Some(after(arrived.at, arrived.pause())).filter(|at| *at > now)
+    }
+
+    /// The answer to this write shows that nothing came of it, and nobody else had a hand in that: the server drops what it says.
+    /// That takes other definitions to change, so the next try comes after minutes.
+    pub fn note_dropped(&mut self, write: u64) {
+        if let Some(arrived) = self.arrived.as_mut().filter(|arrived| arrived.write == write) {
+            arrived.is_dropped = true;
+        }
     }
 
     /// A write with this fingerprint begins.
@@ -132,11 +143,14 @@ impl Attempts {
 impl Arrived {
     fn next(before: Option<Self>, write: u64, at: Timestamp) -> Self {
         let same = before.filter(|before| before.write == write && at <= after(before.at, before.memory()));
-        Self { write, at, times: same.map_or(1, |same| same.times.saturating_add(1)) }
+        Self { write, at, times: same.map_or(1, |same| same.times.saturating_add(1)), is_dropped: false }
     }
 
     /// How long the same write has to wait.
     fn pause(self) -> Duration {
+        if self.is_dropped {
+            return double(FIRST_AGAIN, LONGEST_AGAIN, self.times);
+        }
         double(FIRST_REPEAT, LONGEST_PAUSE, self.times.saturating_sub(FREE_REPEATS))
     }
 

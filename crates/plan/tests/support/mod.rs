@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 pub mod build;
+pub mod prefetch;
 pub mod store;
 pub mod world;
 mod write;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
 use prewarm_plan::cluster::secret::{Content, Copy};
 use prewarm_plan::cluster::{Input, Kind};
 use prewarm_plan::object::{ObjectKey, SourceKey};
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// One watch for each kind: its events come in order, those of others may come earlier or later.
-pub const WATCHES: usize = 5;
+pub const WATCHES: usize = 7;
 
 /// The watch that says this.
 fn watch(input: &Input) -> usize {
@@ -29,6 +30,8 @@ fn watch(input: &Input) -> usize {
         Kind::ImagePullJob => 2,
         Kind::Secret => 3,
         Kind::ImageListPullJob => 4,
+        Kind::ImagePrefetch => 5,
+        Kind::NodeImageSet => 6,
         kind => panic!("there is no watch of {kind:?}"),
     }
 }
@@ -43,11 +46,14 @@ pub(super) fn cluster_key(name: &str) -> ObjectKey {
 
 /// What does not arrive as it was written: definitions of another version drop it, or a webhook.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is another thing that does not stay")]
 pub struct Meddles {
     /// The conditions of jobs are dropped.
     pub with_conditions: bool,
     /// The owners of tags are dropped.
     pub with_owners: bool,
+    /// From where tags come is dropped.
+    pub with_origins: bool,
     /// The policies of ImagePullJobs that are made become others.
     pub with_children: bool,
 }
@@ -59,6 +65,8 @@ pub struct Store {
     pub images: BTreeMap<String, NodeImage>,
     pub jobs: BTreeMap<ObjectKey, ImagePullJob>,
     pub lists: BTreeMap<ObjectKey, ImageListPullJob>,
+    pub prefetches: BTreeMap<ObjectKey, ImagePrefetch>,
+    pub sets: BTreeMap<String, NodeImageSet>,
     /// Secrets that jobs may name, with a number for what they hold.
     pub sources: BTreeMap<SourceKey, u64>,
     /// Secrets of the config namespace.
@@ -79,6 +87,8 @@ impl Default for Store {
             images: BTreeMap::new(),
             jobs: BTreeMap::new(),
             lists: BTreeMap::new(),
+            prefetches: BTreeMap::new(),
+            sets: BTreeMap::new(),
             sources: BTreeMap::new(),
             copies: BTreeMap::new(),
             most_images: 256,
@@ -98,7 +108,9 @@ impl Store {
         let jobs = self.jobs.values().cloned().map(Input::seen);
         let copies = self.copies.values().cloned().map(Input::seen);
         let lists = self.lists.values().cloned().map(Input::seen);
-        nodes.chain(images).chain(lists).chain(jobs).chain(copies).collect()
+        let prefetches = self.prefetches.values().cloned().map(Input::seen);
+        let sets = self.sets.values().cloned().map(Input::seen);
+        nodes.chain(images).chain(lists).chain(jobs).chain(copies).chain(prefetches).chain(sets).collect()
     }
 
     /// The next event of a watch.

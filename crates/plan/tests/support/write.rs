@@ -21,6 +21,8 @@ impl Store {
             (Kind::ImagePullJob, Verb::Create(child)) => self.create_child(*child).map(Object::from),
             (Kind::ImageListPullJob, verb) => self.write_list(&ticket.key, verb).map(Object::from),
             (Kind::ImagePullJob, verb) => self.write_job(&ticket.key, uid, verb, now).map(Object::from),
+            (Kind::ImagePrefetch, verb) => self.write_prefetch(&ticket.key, uid, verb).map(Object::from),
+            (Kind::NodeImageSet, verb) => self.write_set(&ticket.key.name, uid, verb, now).map(Object::from),
             (Kind::Secret, Verb::Copy(excerpt, action)) => self.write_copy(&excerpt.source, action),
             (kind, verb) => panic!("there is no {kind:?} here: {verb:?}"),
         }
@@ -64,6 +66,10 @@ impl Store {
         if self.meddles.with_owners {
             let tags = new.spec.images.values_mut().flat_map(|image| &mut image.tags);
             tags.for_each(|tag| tag.owner_references = None);
+        }
+        if self.meddles.with_origins {
+            let tags = new.spec.images.values_mut().flat_map(|image| &mut image.tags);
+            tags.for_each(|tag| (tag.registry_policy, tag.digest) = (None, None));
         }
         new.status.clone_from(&image.status);
         if new.spec.images.len() > self.most_images {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::agent::kruise::read;
-use crate::agent::worklist::{Conditions, Outcome};
+use crate::agent::worklist::{Conditions, Held, Outcome};
 
 fn at(seconds: u64) -> Moment {
     Moment { elapsed: Duration::from_secs(seconds), wall: Timestamp::UNIX_EPOCH }
@@ -78,7 +78,11 @@ fn a_first_pass_is_noted_once_and_a_reported_one_is_kept() {
     begin(&mut assignment);
     assignment.note_first_sync(at(0));
     assert_eq!(assignment.report(None).first_sync, None, "a task is under way");
-    let outcome = Outcome::Succeeded { image_id: "id".to_owned(), was_present: false, results: None };
+    let outcome = Outcome::Succeeded {
+        image: Held { id: "id".to_owned(), digest: None },
+        was_present: false,
+        results: None,
+    };
     assignment.worklist.ended(1, outcome, at(2), 0.0);
     assignment.note_first_sync(at(2));
     let noted = assignment.report(None).first_sync;

@@ -19,6 +19,7 @@ pub(super) const MOST_STATUS_BYTES: usize = 600_000;
 const SHORTEST_MESSAGE: usize = 96;
 /// The schema's bound on image IDs. A longer one cannot be one.
 const MOST_OF_IMAGE_ID: usize = 1024;
+const MOST_OF_DIGEST: usize = 256;
 /// The schema's bound on UIDs of owners.
 const MOST_OF_UID: usize = 128;
 /// The schema's bound on results of owners. For an owner beyond it the result does not count.
@@ -55,6 +56,7 @@ fn keep_to_schema(status: &mut NodeImageStatus) {
             tag.tag = cut(&tag.tag, MOST_OF_TAG);
         }
         tag.image_id = tag.image_id.take().filter(|id| id.len() <= MOST_OF_IMAGE_ID);
+        tag.digest = tag.digest.take().filter(|digest| digest.len() <= MOST_OF_DIGEST);
         if let Some(results) = &mut tag.owner_results {
             results.retain(|result| result.uid.len() <= MOST_OF_UID);
             results.truncate(MOST_RESULTS);
@@ -110,7 +112,7 @@ fn drop_name_of_id(tag: &mut ImageTagStatus) {
 }
 
 fn drop_id(tag: &mut ImageTagStatus) {
-    tag.image_id = None;
+    (tag.image_id, tag.digest) = (None, None);
 }
 
 fn drop_message(tag: &mut ImageTagStatus) {

@@ -51,6 +51,7 @@ pub(super) fn state(name: &str, status: &ImageTagStatus) -> TaskState {
         started_at: status.start_time.as_ref().map(|time| time.0),
         completed_at: status.completion_time.as_ref().map(|time| time.0),
         image_id: status.image_id.clone(),
+        digest: status.digest.clone(),
         note: note(status),
         class: status.failure_class,
         failed_attempts: u32::try_from(status.failed_attempts).unwrap_or(0),

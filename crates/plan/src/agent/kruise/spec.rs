@@ -7,6 +7,7 @@ use prewarm_api::kruise::{
     SandboxConfig, SecretReference,
 };
 use prewarm_api::names::SECRET_MODE_BATCH;
+use prewarm_api::ofen::RegistryPolicy;
 use prewarm_api::reference::ImageRef;
 use prewarm_api::text::plain;
 use serde::de::DeserializeOwned;
@@ -86,7 +87,7 @@ fn task(name: &str, entry: &Value, shared: &Shared) -> Result<Task, BadEntry> {
         version: spec.version,
         timeline: timeline(&spec.pull_policy),
         is_always: spec.image_pull_policy == ImagePullPolicy::Always,
-        sources: Allowed::Registry,
+        sources: sources(&spec),
         created_at: spec.created_at.map(|time| time.0),
         owners: spec.owner_references.unwrap_or_default(),
         is_manual: spec.manual,
@@ -94,6 +95,14 @@ fn task(name: &str, entry: &Value, shared: &Shared) -> Result<Task, BadEntry> {
         labels: shared.sandbox.labels.clone().unwrap_or_default(),
         annotations: shared.sandbox.annotations.clone().unwrap_or_default(),
     })
+}
+
+/// A digest counts only for mirrors: the registry says by itself what a tag stands for.
+fn sources(spec: &ImageTagSpec) -> Allowed {
+    match spec.registry_policy {
+        Some(RegistryPolicy::MirrorOnly) => Allowed::Mirrors { digest: spec.digest.clone() },
+        Some(RegistryPolicy::Default) | None => Allowed::Registry,
+    }
 }
 
 /// Reads a policy. No attempt could succeed in no time, so a timeout of 0 means the default, as do negative numbers,
@@ -226,6 +235,20 @@ mod tests {
         let usual = Timeline { timeout: seconds(600), attempts: 4, deadline: None };
         assert_eq!((task.timeline, task.is_always), (usual, false));
         assert!(task.is_by_hand());
+    }
+
+    #[test]
+    fn an_entry_says_whether_the_image_comes_from_mirrors_alone_and_with_which_digest() {
+        let asked = read(&json!({ "images": { "app": { "tags": [
+            { "tag": "1", "registryPolicy": "MirrorOnly", "digest": "sha256:1" },
+            { "tag": "2", "registryPolicy": "MirrorOnly" },
+            { "tag": "3", "registryPolicy": "Default", "digest": "sha256:1" },
+            { "tag": "4" },
+        ]}}}));
+        let sources: Vec<_> = asked.tasks.values().map(|task| task.sources.clone()).collect();
+        let certain = Allowed::Mirrors { digest: Some("sha256:1".into()) };
+        let any = Allowed::Mirrors { digest: None };
+        assert_eq!(sources, [certain, any, Allowed::Registry, Allowed::Registry]);
     }
 
     #[test]

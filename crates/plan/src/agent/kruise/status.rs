@@ -153,7 +153,7 @@ fn tag_status(task: &TaskState) -> ImageTagStatus {
         completion_time: task.completed_at.map(Time),
         version: task.version,
         image_id: task.image_id.clone(),
-        digest: None,
+        digest: task.digest.clone(),
         message: task.note.as_ref().map(Note::message),
         failure_class: task.class,
         failed_attempts: i32::try_from(task.failed_attempts).unwrap_or(i32::MAX),

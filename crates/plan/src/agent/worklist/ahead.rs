@@ -48,16 +48,17 @@ impl Worklist {
         for (key, entry) in asked {
             let reference = &entry.task.reference;
             match found.remove(key) {
-                Some(Found::Absent) => {
-                    self.inventory.saw(reference, false, now.elapsed);
-                    entry.stage.set_look(Look::Answered);
-                }
                 Some(Found::Unclear) => entry.stage.set_look(Look::Answered),
                 None => entry.stage.set_look(Look::Unasked),
-                Some(Found::Present { image_id }) => {
+                Some(Found::Present(image)) if entry.task.sources.is_met_by(image.digest.as_deref()) => {
                     self.inventory.saw(reference, true, now.elapsed);
-                    entry.succeed(image_id, None, now);
+                    entry.succeed(image, None, now);
                     endings.push(present(entry, now));
+                }
+                // Another image under this name is as good as none.
+                Some(Found::Absent | Found::Present(_)) => {
+                    self.inventory.saw(reference, false, now.elapsed);
+                    entry.stage.set_look(Look::Answered);
                 }
             }
         }

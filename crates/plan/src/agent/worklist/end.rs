@@ -1,11 +1,14 @@
 //! How attempts end, and what becomes of a task then: success, another attempt, failure.
 
+use prewarm_api::kruise::FailureClass;
+
 use super::Worklist;
 use super::outcome::{Ending, Failure, Outcome, failed, present, pulled};
 use crate::agent::attempt::{Next, Reason};
 use crate::agent::doubt::crash;
 use crate::agent::entry::{Entry, Failed, Look, Stage};
 use crate::agent::runtime::Absence;
+use crate::agent::source::Allowed;
 use crate::agent::state::{Bytes, Note};
 use crate::agent::wait::WaitReason;
 use crate::agent::{Moment, message};
@@ -43,8 +46,8 @@ impl Worklist {
         }
         let entry = self.attempted(attempt)?;
         match outcome {
-            Outcome::Succeeded { image_id, was_present, results } => {
-                entry.succeed(image_id, results, now);
+            Outcome::Succeeded { image, was_present, results } => {
+                entry.succeed(image, results, now);
                 Some(if was_present { present(entry, now) } else { pulled(entry, now) })
             }
             Outcome::Failed(failure) | Outcome::NoRoom(failure) => fail(entry, &failure, now, jitter),
@@ -68,6 +71,9 @@ fn interrupt(entry: &mut Entry, absence: Absence, now: Moment, jitter: f64) -> O
 }
 
 pub(super) fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Option<Ending> {
+    if failure.class == FailureClass::NotFound && matches!(entry.task.sources, Allowed::Mirrors { .. }) {
+        return wait_for_mirrors(entry, failure, now, jitter);
+    }
     entry.failures += 1;
     let timeline = entry.task.timeline;
     let reason = match timeline.next(entry.failures, entry.elapsed(now)) {
@@ -93,6 +99,25 @@ pub(super) fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f6
         return Some(failed(entry, now));
     }
     let until = now.elapsed + backoff::pause(entry.failures, jitter);
+    entry.stage = Stage::Resting { until, wait: None };
+    None
+}
+
+/// No mirror has the image: none may have it yet. That is asked again soon, as often as it takes, and only the deadline ends it.
+fn wait_for_mirrors(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Option<Ending> {
+    entry.unserved = entry.unserved.saturating_add(1);
+    let note = match entry.task.timeline.next(entry.failures, entry.elapsed(now)) {
+        Next::GiveUp(Reason::Deadline) => Note::Deadline,
+        _ => Note::Text(message::unserved(&entry.task.reference.full(), &failure.text)),
+    };
+    let is_over = note == Note::Deadline;
+    entry.last_failure =
+        Failed { class: Some(failure.class), note: Some(note), fingerprint: failure.fingerprint };
+    if is_over {
+        entry.give_up(now);
+        return Some(failed(entry, now));
+    }
+    let until = now.elapsed + backoff::pause(entry.unserved, jitter);
     entry.stage = Stage::Resting { until, wait: None };
     None
 }

@@ -77,7 +77,8 @@ impl Entry {
         };
         self.stage = Stage::Finished(match state.phase {
             Phase::Succeeded => {
-                End::Succeeded { at, image_id: state.image_id.clone(), results: state.results.clone() }
+                let (image_id, digest) = (state.image_id.clone(), state.digest.clone());
+                End::Succeeded { at, image_id, digest, results: state.results.clone() }
             }
             _ => End::Failed {
                 at,
@@ -101,7 +102,7 @@ mod tests {
     use crate::agent::conditions::Conditions;
     use crate::agent::kruise::read;
     use crate::agent::state::Phase::{Failed, Pulling, Succeeded};
-    use crate::agent::worklist::Outcome;
+    use crate::agent::worklist::{Held, Outcome};
 
     fn at(seconds: u64) -> Moment {
         let elapsed = Duration::from_secs(seconds);
@@ -124,7 +125,11 @@ mod tests {
 
     fn succeeded() -> Worklist {
         let mut worklist = pulling();
-        let outcome = Outcome::Succeeded { image_id: "ours".to_owned(), was_present: false, results: None };
+        let outcome = Outcome::Succeeded {
+            image: Held { id: "ours".to_owned(), digest: None },
+            was_present: false,
+            results: None,
+        };
         worklist.ended(1, outcome, at(20), 0.0);
         worklist
     }

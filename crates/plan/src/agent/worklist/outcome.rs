@@ -52,14 +52,20 @@ pub struct LookAhead {
     pub images: Vec<(ImageKey, ImageRef)>,
 }
 
+/// An image that the node has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Name and id, as statuses have it.
+    pub id: String,
+    /// The digest that the name stands for, if the runtime tells.
+    pub digest: Option<String>,
+}
+
 /// What a look ahead found of one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The node has it.
-    Present {
-        /// Name and id, as statuses have it.
-        image_id: String,
-    },
+    Present(Held),
     /// The node does not have it.
     Absent,
     /// The runtime could not say.
@@ -71,8 +77,8 @@ pub enum Found {
 pub enum Outcome {
     /// The image is on the node.
     Succeeded {
-        /// Name and id, as statuses have it.
-        image_id: String,
+        /// What it has.
+        image: Held,
         /// Whether it had been there already.
         was_present: bool,
         /// How it ended for each owner of the task, if a pull took the credentials of one of them.

@@ -17,6 +17,7 @@ use crate::agent::wait::{Hold, WaitReason, Waits};
 mod ahead;
 mod doubt;
 mod end;
+mod mirrors;
 mod places;
 mod waits;
 
@@ -55,8 +56,12 @@ fn failure(class: FailureClass) -> Outcome {
     })
 }
 
+fn held() -> Held {
+    Held { id: "reg.example/app@sha256:1".to_owned(), digest: Some("sha256:2".to_owned()) }
+}
+
 fn success() -> Outcome {
-    Outcome::Succeeded { image_id: "reg.example/app@sha256:1".to_owned(), was_present: false, results: None }
+    Outcome::Succeeded { image: held(), was_present: false, results: None }
 }
 
 fn tags(decision: &Decision) -> Vec<&str> {

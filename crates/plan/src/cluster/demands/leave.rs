@@ -1,7 +1,5 @@
 //! Demands that are over or gone, and their entries.
 
-use std::collections::BTreeSet;
-
 use super::record::State;
 use crate::cluster::{Kernel, Target};
 use crate::object::Uid;
@@ -26,7 +24,8 @@ impl Kernel {
         self.dismiss(uid);
         self.demands.unlist(uid);
         let Some(record) = self.demands.remove(uid) else { return };
-        self.unclaim_sources(&record.key, &BTreeSet::new());
+        let wanted = self.sources_of(&record.key);
+        self.unclaim_sources(&record.key, &wanted);
         self.demands.left.insert(uid.clone());
     }
 

@@ -45,6 +45,7 @@ impl Kernel {
         } else if let Some(record) = statement.record() {
             self.demands.insert(uid.clone(), record);
         }
+        self.look_up_allowed(uid);
         if state == State::Active {
             self.demands.list(uid);
             if !had_roll || is_new {
@@ -87,6 +88,7 @@ impl Statement {
             missing_secrets: Vec::new(),
             unusable_secrets: Vec::new(),
             secrets_wait: None,
+            refusal: None,
             unknown_nodes: None,
         })
     }
@@ -187,7 +189,7 @@ impl Kernel {
              sandboxConfig or pullSecrets",
             image.name, image.tag
         );
-        let about = record.demand.owner.clone();
+        let about = record.about();
         self.events.push(Notice::warning(PULL_IMAGE_FAILED, note).about(about));
     }
 

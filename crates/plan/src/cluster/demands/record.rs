@@ -3,15 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use prewarm_api::kruise::{ImagePullPolicy, SecretReference};
+use prewarm_api::kruise::SecretReference;
 use prewarm_api::reference::ImageRef;
+use prewarm_api::reference_object::ObjectReference;
 
-use super::UnknownNodes;
 use super::roll::Roll;
 use super::standing::Claim;
+use super::{UnknownNodes, parts};
 use crate::cluster::Target;
-use crate::demand::Demand;
 use crate::demand::selection::Selection;
+use crate::demand::{Demand, Until};
 use crate::object::{ImageKey, NodeName, ObjectKey, SourceKey};
 
 /// One demand.
@@ -43,6 +44,8 @@ pub struct DemandRecord {
     pub unusable_secrets: Vec<String>,
     /// Why its Secrets are not ready.
     pub secrets_wait: Option<String>,
+    /// Why its image may not be had in its namespace.
+    pub refusal: Option<String>,
     /// Names in its selector that stand for no node that can pull; `None` if that has to be looked up again.
     pub unknown_nodes: Option<UnknownNodes>,
 }
@@ -103,13 +106,21 @@ impl DemandRecord {
         self.names_secrets() && self.secrets.len() < self.sources().len()
     }
 
+    /// The object that makes it, for events: one that wants several images has a demand for each.
+    pub fn about(&self) -> ObjectReference {
+        let owner = self.demand.owner.clone();
+        let uid = owner.uid.as_deref().map(|uid| parts::object(uid).to_owned());
+        ObjectReference { uid, ..owner }
+    }
+
     /// What settles where a node is for it.
-    pub fn claim(&self, is_member: bool) -> Option<Claim<'_>> {
+    pub fn claim(&self, node: &str, is_member: bool) -> Option<Claim<'_>> {
         Some(Claim {
             uid: self.demand.owner.uid.as_deref()?,
             key: self.demand.image.as_ref()?,
             is_lasting: self.demand.is_lasting(),
-            asks_always: self.demand.pull_policy == ImagePullPolicy::Always,
+            asks_always: self.demand.asks_always(node),
+            leaves_at_once: self.demand.until == Until::Kept,
             secrets: &self.secrets,
             lacks_secret: self.lacks_secret(),
             is_member,

@@ -1,6 +1,7 @@
 //! Which nodes belong to a demand, and where each of them is for it: read off the node's NodeImage and what is about to be written
 //! to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,6 +13,7 @@ use crate::cluster::node_image::node::{Node, Want};
 use crate::cluster::node_image::record::{ImageRecord, TagRecord, TagStatus};
 use crate::cluster::node_image::room::Crowd;
 use crate::cluster::{Kernel, Target};
+use crate::demand::Until;
 use crate::demand::selection::Selection;
 use crate::object::{ImageKey, NodeName, NodeZone, Uid};
 use crate::time::after;
@@ -33,6 +35,8 @@ pub struct Claim<'a> {
     pub is_lasting: bool,
     /// Whether the registry is asked even if the node has the image.
     pub asks_always: bool,
+    /// Whether nothing stays on a node that it does not select.
+    pub leaves_at_once: bool,
     /// The Secrets that its pulls use.
     pub secrets: &'a [SecretReference],
     /// Whether it names a Secret that is not there.
@@ -56,6 +60,8 @@ pub struct Standing {
     pub zone: NodeZone,
     /// Bytes that have arrived, and all, as far as the agent tells.
     pub bytes: Option<(i64, i64)>,
+    /// What keeps a pull from ending, of demands that are kept: they try on, and people want to know why.
+    pub trouble: Option<(FailureClass, Arc<str>)>,
 }
 
 /// How far a node is (kruise R45).
@@ -135,8 +141,9 @@ pub fn standing(claim: &Claim, node: &Node) -> Option<Standing> {
     };
     let need = needed(claim, node).filter(|_| intent.is_none());
     let bytes = owned.and_then(|tag| tag.current()?.bytes);
+    let trouble = owned.filter(|_| claim.leaves_at_once).and_then(|tag| tag.current()?.trouble.clone());
     let (is_ready, zone) = (node.is_ready(), node.zone());
-    Some(Standing { is_member: claim.is_member, stage, need, is_ready, zone, bytes })
+    Some(Standing { is_member: claim.is_member, stage, need, is_ready, zone, bytes, trouble })
 }
 
 /// What the job has to do on a node that holds a task of it, whether or not it is about to.
@@ -177,7 +184,7 @@ fn stage(claim: &Claim, tag: &TagRecord) -> Stage {
 fn need(claim: &Claim, image: &ImageRecord, tag: &TagRecord, stage: Stage) -> Option<Need> {
     if !claim.is_member {
         let has_not_begun = matches!(stage, Stage::Granted(_) | Stage::Acknowledged { has_started: false });
-        return has_not_begun.then_some(Need::Withdraw);
+        return (has_not_begun || claim.leaves_at_once).then_some(Need::Withdraw);
     }
     let class = |status: &TagStatus| match status.share(claim.uid) {
         Share::Refused(class) => Some(class),
@@ -215,7 +222,7 @@ fn renew_at(renewed_at: Option<Timestamp>, lost_at: Timestamp) -> Timestamp {
 impl Want {
     /// Whether it makes the node pull.
     pub fn is_pull(self) -> bool {
-        matches!(self, Self::Grant | Self::Retry | Self::Renew)
+        matches!(self, Self::Grant | Self::Retry | Self::Renew | Self::Ask)
     }
 }
 
@@ -231,6 +238,8 @@ impl Kernel {
     /// Something about a node has changed that may matter to any demand: its labels, its readiness, its being there.
     pub(in crate::cluster) fn node_changed(&mut self, name: &NodeName) {
         self.agenda.mark(Target::Node(name.clone()));
+        self.mark_prefetches_for(name);
+        self.mark_sets_on(name);
         for uid in self.demands.of_node(name) {
             if let Some(record) = self.demands.get_mut(&uid)
                 && matches!(&record.demand.nodes, Selection::Names(names) if names.contains(&**name))
@@ -270,11 +279,15 @@ impl Kernel {
     pub(in crate::cluster) fn update_standing(&mut self, uid: &Uid, name: &NodeName) {
         let Some(record) = self.demands.get_mut(uid) else { return };
         let standing = self.nodes.all.get(name).and_then(|node| {
-            let claim = record.claim(is_member(record, name, node))?;
+            let claim = record.claim(name, is_member(record, name, node))?;
             standing(&claim, node)
         });
         if record.roll.as_mut().is_some_and(|roll| roll.put(name, standing)) {
+            let is_shown = record.demand.until == Until::Kept;
             self.agenda.mark(record.target.clone());
+            if is_shown {
+                self.mark_sets_on(name);
+            }
         }
     }
 }

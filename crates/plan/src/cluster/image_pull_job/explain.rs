@@ -100,6 +100,7 @@ pub fn reported_hold(job: &ImagePullJob) -> Option<Hold> {
     let progressing = conditions.iter().find(|condition| condition.type_ == PROGRESSING)?;
     match Reason::read(&progressing.reason)? {
         Reason::InvalidImage => Some(Hold::Image),
+        Reason::ImageNotAllowed => Some(Hold::NotAllowed(progressing.message.clone())),
         Reason::WaitingForSecrets => Some(Hold::Secrets(progressing.message.clone())),
         Reason::WaitingForSiblings => Some(Hold::Siblings),
         _ => None,
@@ -121,7 +122,15 @@ mod tests {
     }
 
     fn standing(stage: Stage) -> Standing {
-        Standing { is_member: true, stage, need: None, is_ready: true, zone: "".into(), bytes: None }
+        Standing {
+            is_member: true,
+            stage,
+            need: None,
+            is_ready: true,
+            zone: "".into(),
+            bytes: None,
+            trouble: None,
+        }
     }
 
     fn explained(job: &ImagePullJob, standings: &[(&str, Standing)]) -> Vec<Why> {

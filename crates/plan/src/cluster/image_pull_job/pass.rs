@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::condition::Condition;
 use prewarm_api::kruise::ImagePullJobStatus;
 use prewarm_api::names::condition::{NODES_FOUND, SECRETS_READY};
-use prewarm_api::names::event::{NO_ROOM, SECRET_MISSING, SECRET_UNUSABLE, UNKNOWN_NODES};
+use prewarm_api::names::event::{IMAGE_NOT_ALLOWED, NO_ROOM, SECRET_MISSING, SECRET_UNUSABLE, UNKNOWN_NODES};
 use serde_json::json;
 
 use super::record::Job;
@@ -76,6 +76,9 @@ impl Kernel {
         };
         if record.demand.image.is_none() {
             return (Some(Hold::Image), None);
+        }
+        if let Some(why) = &record.refusal {
+            return (Some(Hold::NotAllowed(why.clone())), None);
         }
         if let Some(why) = &record.secrets_wait {
             return (Some(Hold::Secrets(why.clone())), None);
@@ -182,13 +185,13 @@ fn new_events(job: &Job, record: &DemandRecord, status: &ImagePullJobStatus) -> 
         all.find(|condition| condition.type_ == type_ && condition.status == "False").cloned()
     };
     let old = job.object.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
-    let is_crowded = |conditions: &Option<Vec<Condition>>| {
-        conditions.iter().flatten().any(|condition| condition.reason == Reason::WaitingForRoom.as_str())
-    };
-    let crowd = status.conditions.iter().flatten().find(|one| one.reason == Reason::WaitingForRoom.as_str());
-    let crowd = crowd.filter(|_| !is_crowded(&old));
-    let crowd =
-        crowd.map(|one| Notice::warning(NO_ROOM, one.message.clone()).about(record.demand.owner.clone()));
+    let waits = [(Reason::WaitingForRoom, NO_ROOM), (Reason::ImageNotAllowed, IMAGE_NOT_ALLOWED)];
+    let waits = waits.into_iter().filter_map(|(why, event)| {
+        let has = |one: &&Condition| one.reason == why.as_str();
+        let is_known = old.iter().flatten().any(|one| has(&one));
+        let wait = status.conditions.iter().flatten().find(has).filter(|_| !is_known)?;
+        Some(Notice::warning(event, wait.message.clone()).about(record.demand.owner.clone()))
+    });
     let kinds = [(NODES_FOUND, UNKNOWN_NODES), (SECRETS_READY, SECRET_MISSING)];
     let fresh = kinds.into_iter().filter_map(|(type_, reason)| {
         let Condition { message: note, reason: word, .. } = found(&status.conditions, type_)?;
@@ -197,5 +200,5 @@ fn new_events(job: &Job, record: &DemandRecord, status: &ImagePullJobStatus) -> 
         let is_recorded = is_known || record.secrets_wait.as_ref() == Some(&note);
         (!is_recorded).then(|| Notice::warning(reason, note).about(record.demand.owner.clone()))
     });
-    fresh.chain(crowd).collect()
+    fresh.chain(waits).collect()
 }

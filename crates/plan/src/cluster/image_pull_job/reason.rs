@@ -89,6 +89,7 @@ impl Hold {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Image => Reason::InvalidImage,
+            Self::NotAllowed(_) => Reason::ImageNotAllowed,
             Self::Secrets(_) => Reason::WaitingForSecrets,
             Self::Siblings => Reason::WaitingForSiblings,
         }
@@ -98,7 +99,7 @@ impl Hold {
     pub fn message(&self, image: &str) -> String {
         match self {
             Self::Image => format!("{image:?} is no image reference; correct spec.image"),
-            Self::Secrets(why) => why.clone(),
+            Self::NotAllowed(why) | Self::Secrets(why) => why.clone(),
             Self::Siblings => "the other jobs of the list are being made".to_owned(),
         }
     }

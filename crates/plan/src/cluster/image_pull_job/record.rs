@@ -11,7 +11,7 @@ use prewarm_api::reference::ImageRef;
 use super::is_finished;
 use crate::cluster::demands::roll::{Counts, Roll};
 use crate::cluster::demands::{DemandRecord, State, Statement};
-use crate::cluster::interface::{About, Observe, Writes, owned};
+use crate::cluster::interface::{About, Demands, Observe, Writes, owned};
 use crate::cluster::{Kernel, Kind, Target, Ticket, reference};
 use crate::demand::selection::{Selection, parallelism};
 use crate::demand::{Demand, Limits, Source, Until};
@@ -169,7 +169,7 @@ impl Observe for ImagePullJob {
     const ABOUT: About = About {
         is_needed: true,
         can_be_left_out: true,
-        makes_demands: true,
+        demands: Demands::OfRegistries,
         ..About::new(API_VERSION, IMAGE_PULL_JOB, Writes::Both)
     };
 

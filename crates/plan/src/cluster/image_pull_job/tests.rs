@@ -18,7 +18,15 @@ mod standings;
 
 /// A node of the job at this stage, with nothing to do.
 fn member(stage: Stage) -> Standing {
-    Standing { is_member: true, stage, need: None, is_ready: true, zone: "".into(), bytes: None }
+    Standing {
+        is_member: true,
+        stage,
+        need: None,
+        is_ready: true,
+        zone: "".into(),
+        bytes: None,
+        trouble: None,
+    }
 }
 
 fn in_need(stage: Stage, need: Need) -> Standing {

@@ -72,7 +72,7 @@ fn carry_out(observed: &Observed, image: &mut ImageRecord, key: &ImageKey, wante
 /// The job has the tag and wants it pulled once more. Whoever has done that already is not outdone.
 fn again(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted, intent: &Intent) {
     let want = intent.want;
-    if want == Want::Grant && is_of_others(tag, wanted) {
+    if want == Want::Grant && is_of_others(observed, tag, wanted) {
         return bump(observed, tag, wanted);
     }
     if want.is_pull() && want != Want::Grant && Some(tag.version) == intent.version {
@@ -82,11 +82,11 @@ fn again(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted, intent: &Int
 }
 
 /// Whether the tag was pulled with credentials of others before the job came, which is not enough for it.
-fn is_of_others(tag: &TagRecord, wanted: &Wanted) -> bool {
+fn is_of_others(observed: &Observed, tag: &TagRecord, wanted: &Wanted) -> bool {
     let uid = wanted.demand.owner.uid.as_deref().unwrap_or_default();
     let is_late =
         |status: &TagStatus| status.phase == PullPhase::Succeeded && status.share(uid) == Share::None;
-    wanted.demand.pull_policy == ImagePullPolicy::Always && tag.current().is_some_and(is_late)
+    wanted.demand.asks_always(observed.name) && tag.current().is_some_and(is_late)
 }
 
 /// Another job has the tag, or a person: it is joined, and pulled again only if what is there does not satisfy.
@@ -94,11 +94,14 @@ fn join(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted) {
     tag.manual = tag.is_by_hand();
     tag.owners = tag.owners.iter().cloned().chain([wanted.demand.owner.clone()]).collect();
     tag.policy = longest(&tag.policy, &policy(observed, wanted));
-    let asks_always = wanted.demand.pull_policy == ImagePullPolicy::Always;
+    let asks_always = wanted.demand.asks_always(observed.name);
     if asks_always {
         tag.image_pull_policy = ImagePullPolicy::Always;
     }
-    if tag.is_finished() && (asks_always || !is_present(tag)) {
+    // What comes from mirrors is no answer of the registry, be it that it has begun already.
+    if asks_always && tag.mirrors.is_some() {
+        bump(observed, tag, wanted);
+    } else if tag.is_finished() && (asks_always || !is_present(tag)) {
         if !asks_always && !tag.manual && !owners_ask_always(observed, tag) {
             tag.image_pull_policy = ImagePullPolicy::IfNotPresent;
         }
@@ -115,7 +118,7 @@ fn is_present(tag: &TagRecord) -> bool {
 fn owners_ask_always(observed: &Observed, tag: &TagRecord) -> bool {
     let wanted = tag.owners.iter().filter_map(|owner| observed.demands.demand(owner.uid.as_deref()?));
     let mut unfinished = wanted.filter(|wanted| wanted.is_unfinished);
-    unfinished.any(|wanted| wanted.demand.pull_policy == ImagePullPolicy::Always)
+    unfinished.any(|wanted| wanted.demand.asks_always(observed.name))
 }
 
 fn bump(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted) {
@@ -137,13 +140,17 @@ fn begin(observed: &Observed, key: &ImageKey, wanted: &Wanted) -> TagRecord {
         policy: policy(observed, wanted),
         owners: Arc::new([wanted.demand.owner.clone()]),
         version: reported.map_or(0, |version| version.saturating_add(1)),
-        image_pull_policy: wanted.demand.pull_policy,
+        image_pull_policy: pull_policy(wanted.demand.asks_always(observed.name)),
         manual: false,
         renewed_at: None,
         secret_missing: wanted.lacks_secret,
         mirrors: None,
         status: None,
     }
+}
+
+fn pull_policy(asks_always: bool) -> ImagePullPolicy {
+    if asks_always { ImagePullPolicy::Always } else { ImagePullPolicy::IfNotPresent }
 }
 
 fn policy(observed: &Observed, wanted: &Wanted) -> prewarm_api::kruise::ImageTagPullPolicy {

@@ -10,6 +10,7 @@ use prewarm_api::names::{LINUX, NODE_TYPE_LABEL, OS_LABEL, VIRTUAL_KUBELET};
 
 use super::crowded::Crowded;
 use super::intents::Intents;
+use super::kept::Fields;
 use super::record::{NodeImageRecord, Shared, TagRecord};
 use super::silence::{Begun, Verdict};
 
@@ -44,6 +45,7 @@ pub struct Node {
     pub crowded: Crowded,
     pub(super) intents: Intents,
     pub(super) refusals: BTreeMap<ImageKey, String>,
+    pub(super) fields: Fields,
     /// How many entries the next patch may change: fewer after one was refused, to find the entry that is not taken.
     pub(super) most_entries: Option<usize>,
     /// The UID of the last NodeImage that is gone. UIDs do not come back, but late answers about it may.
@@ -93,6 +95,8 @@ pub enum Want {
     Retry,
     /// Pull it once more: the node has lost it.
     Renew,
+    /// Pull it once more: what was answered before does not count for what is asked now.
+    Ask,
     /// Use these Secrets.
     Attach,
     /// Do not pull.
@@ -171,7 +175,7 @@ impl Node {
         match intent.want {
             Want::Grant => is_owned && tag.map(|tag| tag.version) > intent.version,
             Want::Withdraw | Want::Attach => !is_owned,
-            Want::Retry | Want::Renew => !is_owned || tag.map(|tag| tag.version) > intent.version,
+            Want::Retry | Want::Renew | Want::Ask => !is_owned || tag.map(|tag| tag.version) > intent.version,
         }
     }
 

@@ -205,6 +205,7 @@ impl Kernel {
                 node.attempts.succeed(now);
                 node.taken();
                 if let Some(image) = held_image(object, node) {
+                    node.answer_fields(image.metadata.resource_version.clone());
                     self.observe_node_image(image, now);
                     self.record_verdicts(name);
                 }

@@ -7,17 +7,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use prewarm_api::kruise::{
-    self, FailureClass, ImagePullPolicy, ImageSpec, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus,
-    NodeImage, NodeImageStatus, PullPhase, SandboxConfig, SecretReference,
+    ImagePullPolicy, ImageSpec, ImageTagPullPolicy, ImageTagSpec, NodeImage, SandboxConfig, SecretReference,
 };
 use prewarm_api::names::NODE_RUNTIME_ANNOTATION;
-use prewarm_api::names::message::NODE_SILENT;
 use prewarm_api::ofen::RegistryPolicy;
 use prewarm_api::reference_object::ObjectReference;
+
+pub use status::{OwnerResult, TagStatus};
+use status::{Statuses, read_statuses};
 
 use super::weight;
 use crate::cluster::intern::Interner;
 use crate::object::{ImageKey, Uid};
+
+mod status;
 
 /// A NodeImage.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,40 +97,6 @@ pub struct MirrorsOnly {
     /// What the tag has to stand for, if that is known.
     pub digest: Option<Arc<str>>,
 }
-
-/// How far a tag is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TagStatus {
-    /// The round that this is about.
-    pub version: i64,
-    /// Where it is.
-    pub phase: PullPhase,
-    /// When the pull began.
-    pub started_at: Option<Timestamp>,
-    /// When it ended.
-    pub completed_at: Option<Timestamp>,
-    /// What kind of failure it was.
-    pub class: Option<FailureClass>,
-    /// Bytes that have arrived, and all, where the agent tells.
-    pub bytes: Option<(i64, i64)>,
-    /// When the image was found removed.
-    pub lost_at: Option<Timestamp>,
-    /// Whether this is the controller's verdict on a node that did not answer.
-    pub is_verdict_on_silence: bool,
-    /// For which owners the result counts; `None` if it counts for every one.
-    pub results: Option<Arc<[OwnerResult]>>,
-}
-
-/// How a round ended for one owner.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct OwnerResult {
-    /// The owner's UID.
-    pub uid: Uid,
-    /// What kind of failure it was, if the result does not count for it.
-    pub class: Option<FailureClass>,
-}
-
-type Statuses = BTreeMap<ImageKey, TagStatus>;
 
 /// What records share.
 #[derive(Debug, Default)]
@@ -206,8 +175,13 @@ impl Shared {
     fn tag(&mut self, name: &str, spec: ImageTagSpec, statuses: &Statuses) -> TagRecord {
         let key = ImageKey { name: name.to_owned(), tag: spec.tag };
         let mut status = statuses.get(&key).cloned();
-        if let Some(results) = status.as_mut().and_then(|status| status.results.as_mut()) {
-            *results = self.results.share(results.to_vec());
+        if let Some(status) = &mut status {
+            if let Some(results) = &mut status.results {
+                *results = self.results.share(results.to_vec());
+            }
+            if let Some(digest) = &mut status.digest {
+                *digest = self.texts.share(digest.as_ref());
+            }
         }
         TagRecord {
             tag: self.text(&key.tag),
@@ -223,41 +197,6 @@ impl Shared {
                 .then(|| MirrorsOnly { digest: spec.digest.as_deref().map(|digest| self.text(digest)) }),
             status,
         }
-    }
-}
-
-fn read_statuses(status: NodeImageStatus) -> Statuses {
-    let mut statuses = Statuses::new();
-    for (name, image) in status.image_statuses.unwrap_or_default() {
-        for status in image.tags {
-            let key = ImageKey { name: name.clone(), tag: status.tag.clone() };
-            // The first of two counts, as it does for clients that search the list.
-            statuses.entry(key).or_insert_with(|| status.into());
-        }
-    }
-    statuses
-}
-
-impl From<ImageTagStatus> for TagStatus {
-    fn from(status: ImageTagStatus) -> Self {
-        Self {
-            version: status.version,
-            phase: status.phase,
-            started_at: moment(status.start_time),
-            completed_at: moment(status.completion_time),
-            class: status.failure_class,
-            bytes: status.bytes_done.zip(status.bytes_total),
-            lost_at: moment(status.lost_at),
-            is_verdict_on_silence: status.phase == PullPhase::Failed
-                && status.message.as_deref() == Some(NODE_SILENT),
-            results: status.owner_results.map(|results| results.into_iter().map(OwnerResult::from).collect()),
-        }
-    }
-}
-
-impl From<kruise::OwnerResult> for OwnerResult {
-    fn from(result: kruise::OwnerResult) -> Self {
-        Self { uid: result.uid.as_str().into(), class: result.failure_class }
     }
 }
 

@@ -43,7 +43,7 @@ pub fn image(observed: &Observed, old: &ImageRecord) -> (Option<ImageRecord>, Op
 fn owners(demands: &dyn Demands, tag: &TagRecord) -> Option<TagRecord> {
     let is_alive = |owner: &&ObjectReference| {
         let exists = |uid: &str| demands.demand(uid).is_some() || demands.is_unreadable(uid);
-        !makes_demands(owner) || owner.uid.as_deref().is_some_and(exists)
+        !makes_demands(owner) || owner.uid.as_deref().is_some_and(exists) || !demands.knows(owner)
     };
     let alive = tag.owners.iter().filter(is_alive).count();
     if alive == tag.owners.len() {

@@ -1,6 +1,9 @@
 //! What a node's entries have to know about everything else, and who is let in where there is room.
 
+use std::collections::BTreeSet;
+
 use prewarm_api::kruise::SecretReference;
+use prewarm_api::reference_object::ObjectReference;
 
 use super::node::Want;
 use super::room::{self, Crowd, Room};
@@ -8,7 +11,7 @@ use super::{Demands, Wanted};
 use crate::cluster::demands::{self, State};
 use crate::cluster::quarantine::Quarantine;
 use crate::cluster::secret::Secrets;
-use crate::cluster::{Kernel, Settings};
+use crate::cluster::{Kernel, Kind, Settings};
 use crate::object::{NodeName, Uid};
 
 impl Kernel {
@@ -18,7 +21,7 @@ impl Kernel {
         if !node.crowded.take_change() {
             return;
         }
-        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.settings);
+        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.known, &self.settings);
         let mut room = Room::of(node, &world);
         let mut fitting: Vec<Uid> = Vec::new();
         for (key, uid) in node.crowded.all() {
@@ -38,7 +41,7 @@ impl Kernel {
 
     /// Whether there is room on a node for what a job wants, and how much it takes at most.
     pub(in crate::cluster) fn admit(&self, uid: &Uid, name: &NodeName, want: Want) -> Result<usize, Crowd> {
-        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.settings);
+        let world = World::new(&self.demands, &self.secrets, &self.quarantine, &self.known, &self.settings);
         let Some((node, wanted)) = self.nodes.all.get(name).zip(world.demand(uid)) else { return Ok(0) };
         let Some(key) = &wanted.demand.image else { return Ok(0) };
         room::admit(node, key, want, &wanted, &world)
@@ -50,6 +53,7 @@ pub(super) struct World<'a> {
     demands: &'a demands::Demands,
     secrets: &'a Secrets,
     quarantine: &'a Quarantine,
+    known: &'a BTreeSet<Kind>,
     config_namespace: &'a str,
 }
 
@@ -58,9 +62,10 @@ impl<'a> World<'a> {
         demands: &'a demands::Demands,
         secrets: &'a Secrets,
         quarantine: &'a Quarantine,
+        known: &'a BTreeSet<Kind>,
         settings: &'a Settings,
     ) -> Self {
-        Self { demands, secrets, quarantine, config_namespace: &settings.config_namespace }
+        Self { demands, secrets, quarantine, known, config_namespace: &settings.config_namespace }
     }
 }
 
@@ -76,7 +81,11 @@ impl Demands for World<'_> {
     }
 
     fn is_unreadable(&self, uid: &str) -> bool {
-        self.quarantine.has_uid(uid)
+        self.quarantine.has_uid(demands::parts::object(uid))
+    }
+
+    fn knows(&self, owner: &ObjectReference) -> bool {
+        demands::kind_of(owner).is_none_or(|kind| self.known.contains(&kind))
     }
 
     fn has_secret(&self, reference: &SecretReference) -> Option<bool> {

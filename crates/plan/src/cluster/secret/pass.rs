@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::sources::{Secrets, Source};
 use super::{Action, Copy, Excerpt, Observed, SourceState, settle};
 use crate::cluster::command::{Command, Outcome, Read, Settled, Target, Ticket, Verb, Write};
+use crate::cluster::demands::DemandRecord;
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
 use crate::cluster::{Kernel, Kind};
@@ -46,14 +47,15 @@ impl Kernel {
         let listed: BTreeSet<&ObjectKey> = copies.iter().flat_map(|copy| &copy.references).collect();
         let stays = |job: &ObjectKey| self.jobs.all.named(job).is_some_and(|job| !job.is_terminating());
         let has_listed_job = listed.iter().any(|job| stays(job));
-        let is_unreadable = |job: &&ObjectKey| self.quarantine.has(Kind::ImagePullJob, job);
+        let makers = || Kind::ALL.into_iter().filter(|kind| kind.about().makes_demands());
+        let is_unreadable = |job: &&ObjectKey| makers().any(|kind| self.quarantine.has(kind, job));
         let unreadable: BTreeSet<ObjectKey> = listed.into_iter().filter(is_unreadable).cloned().collect();
         let Some(source) = self.secrets.sources.get_mut(key) else { return };
         let taken = |name: &str| self.secrets.copies.contains_key(name);
         let claimants = &source.claimants | &unreadable;
         let is_gone = source.gone_at().is_some_and(|at| at <= now);
-        let is_unread = |(job, registry): (&ObjectKey, &String)| {
-            (!source.read_for.contains(registry)).then(|| job.clone())
+        let is_unread = |(job, registries): (&ObjectKey, &BTreeSet<String>)| {
+            (!registries.is_subset(&source.read_for)).then(|| job.clone())
         };
         let unread: BTreeSet<ObjectKey> = wanted.iter().filter_map(is_unread).collect();
         let observed = Observed {
@@ -79,7 +81,7 @@ impl Kernel {
             source.reads.pause_ends().map_or(read_at, |pause| pause.max(source.read_at.unwrap_or(pause)));
         if !source.claimants.is_empty() && read_at <= now && !source.is_reading {
             source.is_reading = true;
-            source.reading_for = wanted.into_values().collect();
+            source.reading_for = wanted.into_values().flatten().collect();
             let registries = source.reading_for.clone();
             commands.push(Command::Read(Read::Source(Excerpt { source: key.clone(), registries })));
         }
@@ -90,18 +92,21 @@ impl Kernel {
         let claimants: Vec<Uid> = self.secrets.sources[key]
             .claimants
             .iter()
-            .filter_map(|job| self.demands.uid(job).cloned())
+            .flat_map(|job| self.demands.named(job).map(|(uid, _)| uid.clone()))
             .collect();
         for uid in claimants {
             self.refresh_secrets(&uid);
         }
     }
 
-    /// The registry of the image of each job that names a source.
-    fn registries_of(&self, key: &SourceKey) -> BTreeMap<ObjectKey, String> {
+    /// The registries of the images of each job that names a source.
+    fn registries_of(&self, key: &SourceKey) -> BTreeMap<ObjectKey, BTreeSet<String>> {
         let claimants = self.secrets.sources.get(key).into_iter().flat_map(|source| &source.claimants);
-        let registry = |key: &ObjectKey| self.demands.named(key)?.registry();
-        claimants.filter_map(|key| Some((key.clone(), registry(key)?))).collect()
+        let registries = |job: &ObjectKey| {
+            let records = self.demands.named(job).map(|(_, record)| record);
+            records.filter(|record| record.is_active()).filter_map(DemandRecord::registry).collect()
+        };
+        claimants.map(|job| (job.clone(), registries(job))).collect()
     }
 
     /// A copy was written, or not.

@@ -164,7 +164,7 @@ impl Kernel {
             self.agenda.mark(Target::Source(source.clone()));
         }
         // A job that waits for its release looks again.
-        let listed: Vec<Target> = copy.references.iter().filter_map(|key| self.demands.target(key)).collect();
+        let listed: Vec<Target> = copy.references.iter().flat_map(|key| self.demands.targets(key)).collect();
         self.agenda.mark_all(listed);
     }
 
@@ -179,7 +179,7 @@ impl Kernel {
         let Some(source) = self.secrets.sources.get_mut(key) else { return };
         source.is_reading = false;
         if source.read_at.replace(now).is_none() {
-            let waiting = source.claimants.iter().filter_map(|job| self.demands.target(job));
+            let waiting = source.claimants.iter().flat_map(|job| self.demands.targets(job));
             self.agenda.mark_all(waiting);
         }
         match state {
@@ -195,9 +195,8 @@ impl Kernel {
     /// A job names these sources now.
     pub(in crate::cluster) fn claim_sources(&mut self, uid: &Uid) {
         let Some(job) = self.demands.get(uid) else { return };
-        let needs_copies = job.is_active() && job.key.namespace != self.settings.config_namespace;
-        let wanted = if needs_copies { job.sources() } else { BTreeSet::new() };
         let (key, registry) = (job.key.clone(), job.registry());
+        let wanted = self.sources_of(&key);
         for source in &wanted {
             let held = self.secrets.sources.entry(source.clone()).or_default();
             let is_unread = registry.as_ref().is_some_and(|registry| !held.read_for.contains(registry));
@@ -207,6 +206,15 @@ impl Kernel {
         }
         self.unclaim_sources(&key, &wanted);
         self.refresh_secrets(uid);
+    }
+
+    /// The sources of all that the objects of this name want.
+    pub(in crate::cluster) fn sources_of(&self, key: &ObjectKey) -> BTreeSet<SourceKey> {
+        if key.namespace == self.settings.config_namespace {
+            return BTreeSet::new();
+        }
+        let active = self.demands.named(key).filter(|(_, record)| record.is_active());
+        active.flat_map(|(_, record)| record.sources()).collect()
     }
 
     /// A job names no source but these.

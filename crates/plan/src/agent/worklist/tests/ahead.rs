@@ -5,7 +5,7 @@ use super::*;
 use crate::agent::inventory::ABSENCE_LASTS;
 
 fn present(tag: &str) -> (ImageKey, Found) {
-    (key(tag), Found::Present { image_id: "reg.example/app@sha256:1".to_owned() })
+    (key(tag), Found::Present(held()))
 }
 
 fn absent(tag: &str) -> (ImageKey, Found) {

@@ -38,6 +38,7 @@ fn standings() -> impl Strategy<Value = Standing> {
             is_ready,
             zone: zone.into(),
             bytes,
+            trouble: None,
         },
     )
 }

@@ -52,6 +52,7 @@ impl Asking {
             is_lasting: self.completion == CompletionType::Never,
             secrets: &self.secrets,
             asks_always: self.asks_always,
+            leaves_at_once: false,
             lacks_secret: self.lacks_secret,
             is_member: self.is_member,
         }

@@ -165,7 +165,7 @@ fn a_job_that_names_nodes_costs_the_nodes_that_it_names() {
     }
     assert_eq!((visits(&kernel, "two"), visits(&kernel, "none")), (before.0 + 1, before.1));
     drop(kernel.cycle(at(1)));
-    assert_eq!(kernel.explain(&job_key("two"), at(1)).unwrap().len(), 2);
+    assert_eq!(kernel.explain::<ImagePullJob>(&job_key("two"), at(1)).unwrap().len(), 2);
 }
 
 #[test]

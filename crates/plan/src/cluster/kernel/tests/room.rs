@@ -67,10 +67,10 @@ fn whoever_is_turned_away_waits_learns_why_and_has_not_failed() {
     let told = world.events.iter().filter(|event| event.about.name.as_deref() == Some("hog-255"));
     assert_eq!(told.map(|event| event.notice.reason).collect::<Vec<_>>(), ["NoRoom"]);
     let key = ObjectKey { namespace: "hog".to_owned(), name: "hog-255".to_owned() };
-    let explained = world.kernel.explain(&key, world.now).unwrap();
+    let explained = world.kernel.explain::<ImagePullJob>(&key, world.now).unwrap();
     assert!(explained.values().all(|why| *why == Why::Waiting(Wait::Room(Crowd::Share))), "{explained:?}");
     world.restart();
-    let explained = world.kernel.explain(&key, world.now).unwrap();
+    let explained = world.kernel.explain::<ImagePullJob>(&key, world.now).unwrap();
     assert!(
         explained.values().all(|why| *why == Why::Waiting(Wait::Room(Crowd::Share))),
         "without a cycle, too"

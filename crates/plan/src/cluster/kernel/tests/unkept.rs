@@ -3,6 +3,7 @@
 use prewarm_api::kruise::ImageListPullJob;
 
 use super::*;
+use crate::support::prefetch::prefetch;
 
 fn hours(count: u64) -> Duration {
     Duration::from_hours(count)
@@ -111,6 +112,37 @@ fn a_grant_that_does_not_stay_is_written_less_and_less_often() {
     world.pass(hours(1));
     let writes = count(&world, 0, |command| !patched_nodes(std::slice::from_ref(command)).is_empty());
     assert!((10..40).contains(&writes), "{writes}");
+}
+
+/// An ImagePrefetch on three nodes under definitions that do not know from where a tag comes.
+fn asked_for_mirrors(drops_origins: bool) -> World {
+    let mut world = World::of(&["n1", "n2", "n3"]);
+    world.store.meddles.with_origins = drops_origins;
+    world.store.create_prefetch(prefetch("a", &json!({})));
+    world.finish_prefetch("a");
+    world
+}
+
+fn is_node_write(command: &Command) -> bool {
+    !patched_nodes(std::slice::from_ref(command)).is_empty()
+}
+
+#[test]
+fn an_entry_that_lacks_a_field_is_written_once_more_and_then_hardly_ever() {
+    let (usual, mut world) = (asked_for_mirrors(false), asked_for_mirrors(true));
+    let writes = count(&world, 0, is_node_write);
+    assert!(writes <= count(&usual, 0, is_node_write) + 2, "{writes}");
+    let before = world.log.len();
+    world.pass(hours(3));
+    let tries = count(&world, before, is_node_write);
+    assert!((10..=36).contains(&tries), "{tries} to two nodes in three hours");
+    let notes = told(&world, "FieldsNotKept");
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].contains("written to registryPolicy: the installed definitions"), "{notes:?}");
+    world.store.meddles.with_origins = false;
+    world.pass(seconds(20 * 60));
+    assert_eq!(world.kernel.trouble().unkept.in_words(), None);
+    assert_eq!(world.pass(hours(1)), 0);
 }
 
 #[test]

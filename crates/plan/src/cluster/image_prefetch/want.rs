@@ -1,0 +1,129 @@
+//! What an ImagePrefetch wants of its nodes' entries, and the NodeImageSets that show it.
+
+use jiff::Timestamp;
+use prewarm_api::ofen::RegistryPolicy;
+use serde_json::json;
+
+use super::record::Prefetch;
+use super::wave::patience;
+use crate::cluster::command::{Command, Ticket, Verb, Write};
+use crate::cluster::demands::parts;
+use crate::cluster::node_image::node::Want;
+use crate::cluster::node_image_set::spec;
+use crate::cluster::{Kernel, Kind, Target};
+use crate::demand::Role;
+use crate::object::{NodeName, ObjectKey, Uid};
+use crate::time::{after, earliest};
+
+/// What demands want of nodes.
+type Wanted = Vec<(Uid, Vec<(NodeName, Want)>)>;
+
+/// So many NodeImageSets of one object are made at once.
+const MOST_CREATING: usize = 64;
+
+impl Kernel {
+    /// Notes what it wants of its nodes. They write it in their own pass.
+    pub(super) fn want_images(&mut self, uid: &Uid, is_held: bool, now: Timestamp) -> Option<Timestamp> {
+        let prefetch = self.prefetches.all.get(uid)?;
+        let mut wake_at = None;
+        let mut wanted = Wanted::new();
+        for (demand, _) in parts::demands(&prefetch.parts) {
+            let Some(roll) = self.demands.get(demand).and_then(|record| record.roll.as_ref()) else {
+                continue;
+            };
+            let mut wants = Vec::new();
+            wants.extend(roll.to_withdraw().into_iter().map(|node| (node, Want::Withdraw)));
+            wants.extend(roll.to_attach().into_iter().map(|node| (node, Want::Attach)));
+            if !is_held {
+                wants.extend(roll.to_retry(usize::MAX).into_iter().map(|node| (node, Want::Retry)));
+                wants.extend(roll.to_renew(usize::MAX, now).into_iter().map(|node| (node, Want::Renew)));
+                wake_at = earliest(wake_at, roll.next_renewal(now));
+            }
+            wanted.push((demand.clone(), wants));
+        }
+        if !is_held {
+            let (wants, again_at) = self.first_wants(prefetch, now);
+            wanted.extend(wants);
+            wake_at = earliest(wake_at, again_at);
+        }
+        for (demand, wants) in wanted {
+            self.note_wants(&demand, wants, now);
+        }
+        wake_at
+    }
+
+    /// What nodes that have begun are yet to be told, or are told once more, and when the next of these is.
+    fn first_wants(&self, prefetch: &Prefetch, now: Timestamp) -> (Wanted, Option<Timestamp>) {
+        let (mut wanted, mut wake_at) = (Vec::new(), None);
+        for part in parts::demands(&prefetch.parts).into_values() {
+            let Some(image) = &part.image else { continue };
+            let mut wants = Vec::new();
+            for (name, begun) in &prefetch.begun {
+                let Some(node) =
+                    self.nodes.all.get(name).filter(|node| node.intent(image, &part.uid).is_none())
+                else {
+                    continue;
+                };
+                let is_owner = node.image.as_ref().and_then(|record| record.tag(image));
+                let is_owner = is_owner.is_some_and(|(_, tag)| tag.is_owned_by(&part.uid));
+                let is_crowded = node.crowded.get(image, &part.uid).is_some();
+                let is_untold =
+                    begun.untold.get(&part.uid).is_some_and(|version| !self.is_told(part, name, *version));
+                // Who was refused where others have the image is tried on by nobody, and a Secret may be right by now.
+                let again_at = prefetch.failing.get(name).filter(|_| self.is_refused_there(&part.uid, name));
+                let again_at = again_at.map(|since| after(*since, patience(prefetch.failing.len())));
+                wake_at = earliest(wake_at, again_at.filter(|at| *at > now));
+                match (is_owner, is_untold || again_at.is_some_and(|at| at <= now)) {
+                    (false, _)
+                        if !is_crowded && node.live_image().is_some() && node.refusal(image).is_none() =>
+                    {
+                        wants.push((name.clone(), Want::Grant));
+                    }
+                    (true, true) => wants.push((name.clone(), Want::Ask)),
+                    _ => {}
+                }
+            }
+            wanted.push((part.uid.clone(), wants));
+        }
+        (wanted, wake_at)
+    }
+
+    /// Makes the NodeImageSets of nodes that were told what they have to do, or cannot be told.
+    pub(super) fn make_sets(
+        &mut self,
+        uid: &Uid,
+        now: Timestamp,
+        commands: &mut Vec<Command>,
+    ) -> Option<Timestamp> {
+        let prefetch = self.prefetches.all.get(uid)?;
+        let mut missing = Vec::new();
+        for (node, begun) in &prefetch.begun {
+            let has_one = self.sets.of(&prefetch.key, node).is_some() || prefetch.creating.contains(node);
+            if !has_one && self.is_shown(prefetch, node, begun) {
+                missing.push((node.clone(), begun.role));
+            }
+        }
+        let prefetch = self.prefetches.all.get_mut(uid)?;
+        if prefetch.set_attempts.is_blocked(now) {
+            return prefetch.set_attempts.pause_ends();
+        }
+        let free = MOST_CREATING.saturating_sub(prefetch.creating.len());
+        for (node, role) in missing.into_iter().take(free) {
+            let object = spec::new(prefetch, &node, role);
+            prefetch.creating.insert(node);
+            let key = ObjectKey::of(&object.metadata);
+            let ticket =
+                Ticket { asker: Target::Prefetch(uid.clone()), kind: Kind::NodeImageSet, key, uid: None };
+            commands.push(Command::Write(Write { ticket, verb: Verb::Create(Box::new(json!(object))) }));
+        }
+        None
+    }
+}
+
+/// What a NodeImageSet says of a role.
+pub fn policy(role: Role) -> RegistryPolicy {
+    match role {
+        Role::Seed => RegistryPolicy::Default,
+        Role::Mirror => RegistryPolicy::MirrorOnly,
+    }
+}

@@ -1,0 +1,356 @@
+//! Who begins, and who asks the registry (ofen R6, R7, without its weaknesses).
+//!
+//! First a few nodes ask the registry. When one of them has the images, the others ask mirrors, never more at once than nodes that
+//! have the images already: each of these can serve one more, so that a wave is twice as large as the one before. A node that
+//! fails holds no place of a wave, and one that asks the registry and fails is followed by another one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::record::place_of;
+use super::{LONGEST_SEED_PATIENCE, SEED_PATIENCE};
+use crate::demand::Role;
+use crate::object::{NodeName, NodeZone};
+use crate::time::after;
+
+/// One of the selected nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its name.
+    pub node: NodeName,
+    /// Where it stands.
+    pub zone: NodeZone,
+    /// Whether it can be told to pull.
+    pub is_able: bool,
+    /// Whether the last write to it went wrong: others come first.
+    pub is_doubtful: bool,
+    /// What it has of the images, whoever asked for them.
+    pub holds: Holds,
+    /// What it asks, if it has begun.
+    pub role: Option<Role>,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// What a node has of the images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holds {
+    /// Not all, and it is not asking the registry for them.
+    #[default]
+    Nothing,
+    /// It is asking the registry for them, as it was told before this generation began.
+    OnTheWay,
+    /// All, so that asking for them costs next to nothing.
+    All,
+}
+
+/// How far a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing was asked of it.
+    Idle,
+    /// It works.
+    Busy,
+    /// It tries on, or does not answer, since this time.
+    Failing(Timestamp),
+    /// It has all images.
+    Done,
+}
+
+/// How many begin at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// So many ask the registry (`--image-pull-node-limit`).
+    pub seeds: usize,
+    /// So many begin first (`--max-concurrent-nodeimageset-creations`).
+    pub first: usize,
+}
+
+/// What happens next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Next {
+    /// Nodes that get a role, or another one.
+    pub roles: BTreeMap<NodeName, Role>,
+    /// Whether the registry has given the images to a node of this generation.
+    pub is_verified: bool,
+    /// When to look again although nothing has changed.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// Decides. `was_verified` is whether the registry has been asked with success already.
+pub fn next(places: &[Place], was_verified: bool, limits: Limits, salt: &str, now: Timestamp) -> Next {
+    let is_seed = |place: &&Place| place.role == Some(Role::Seed);
+    let seeds: Vec<&Place> = places.iter().filter(is_seed).collect();
+    // A node that asks mirrors was only told to after the registry had been asked.
+    let is_verified = was_verified
+        || places.iter().any(|place| place.role == Some(Role::Mirror))
+        || seeds.iter().any(|place| place.progress == Progress::Done);
+    let mut next = Next { is_verified, ..Next::default() };
+    let mut queue = Queue::new(places, salt);
+    add_seeds(&seeds, &mut queue, limits, now, &mut next);
+    if is_verified {
+        // Nobody has to ask the registry any more, so whoever fails to may ask mirrors.
+        let fails = |place: &&&Place| matches!(place.progress, Progress::Failing(_));
+        next.roles.extend(seeds.iter().filter(fails).map(|place| (place.node.clone(), Role::Mirror)));
+        let count = |wanted: Progress| places.iter().filter(|place| place.progress == wanted).count();
+        let free = count(Progress::Done).max(1).saturating_sub(count(Progress::Busy) + queue.begun);
+        for node in queue.take(free) {
+            next.roles.insert(node, Role::Mirror);
+        }
+    }
+    next
+}
+
+/// Chooses further nodes that ask the registry, if there are too few that do it well.
+fn add_seeds(seeds: &[&Place], queue: &mut Queue, limits: Limits, now: Timestamp, next: &mut Next) {
+    let most = limits.seeds.max(1);
+    let mut failing: Vec<Timestamp> = Vec::new();
+    let mut healthy = 0;
+    for seed in seeds {
+        match seed.progress {
+            Progress::Failing(since) => failing.push(since),
+            Progress::Idle | Progress::Busy | Progress::Done => healthy += 1,
+        }
+    }
+    let patience = patience(failing.len());
+    let is_patient = |since: &Timestamp| after(*since, patience) > now;
+    // Whoever has begun to fail a moment ago may still do it.
+    let patient = failing.iter().filter(|since| is_patient(since)).count();
+    let ends = failing.iter().filter(|since| is_patient(since)).map(|since| after(*since, patience));
+    // Of those that fail one after the other, the next comes when the last has had its time.
+    next.wake_at = if healthy == 0 { ends.max() } else { ends.min() };
+    let begin = if next.is_verified { most } else { most.min(limits.first.max(1)) };
+    let is_waiting = patient > 0 && healthy == 0;
+    if is_waiting || (next.is_verified && !failing.is_empty()) {
+        return;
+    }
+    for node in queue.take(begin.saturating_sub(healthy + patient)) {
+        next.roles.insert(node, Role::Seed);
+    }
+}
+
+/// How long a node may fail before another one asks the registry in its stead, and before it is asked again itself if nothing goes
+/// on there.
+pub(super) fn patience(failing: usize) -> std::time::Duration {
+    let doublings = u32::try_from(failing.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
+    SEED_PATIENCE.saturating_mul(2_u32.saturating_pow(doublings)).min(LONGEST_SEED_PATIENCE)
+}
+
+/// The nodes that have not begun, in the order in which they do: from the zone that has begun least.
+struct Queue<'a> {
+    waiting: Vec<&'a Place>,
+    served: BTreeMap<&'a NodeZone, usize>,
+    begun: usize,
+}
+
+impl<'a> Queue<'a> {
+    fn new(places: &'a [Place], salt: &str) -> Self {
+        let mut waiting: Vec<&Place> =
+            places.iter().filter(|place| place.role.is_none() && place.is_able).collect();
+        waiting.sort_by_key(|place| (place.is_doubtful, place_of(salt, &place.node), place.node.clone()));
+        let mut served = BTreeMap::new();
+        for place in places.iter().filter(|place| place.role.is_some()) {
+            *served.entry(&place.zone).or_default() += 1;
+        }
+        Self { waiting, served, begun: 0 }
+    }
+
+    /// Whoever has the images comes first: to ask the registry for what is there costs one request, and to serve them nothing. Then
+    /// whoever is asking the registry anyway.
+    fn take(&mut self, most: usize) -> BTreeSet<NodeName> {
+        let mut taken = BTreeSet::new();
+        for holds in [Holds::All, Holds::OnTheWay, Holds::Nothing] {
+            let alike: Vec<&Place> =
+                self.waiting.iter().copied().filter(|place| place.holds == holds).collect();
+            taken.extend(self.spread(&alike, most - taken.len()));
+        }
+        self.waiting.retain(|place| !taken.contains(&place.node));
+        self.begun += taken.len();
+        taken
+    }
+
+    fn spread(&mut self, waiting: &[&'a Place], most: usize) -> BTreeSet<NodeName> {
+        let mut taken = BTreeSet::new();
+        let mut lines: BTreeMap<&NodeZone, Vec<&Place>> = BTreeMap::new();
+        for place in waiting.iter().rev() {
+            lines.entry(&place.zone).or_default().push(place);
+        }
+        while taken.len() < most {
+            lines.retain(|_, line| !line.is_empty());
+            let count = |zone: &NodeZone| self.served.get(zone).copied().unwrap_or_default();
+            let Some(zone) = lines.keys().copied().min_by_key(|zone| count(zone)) else { break };
+            let Some(place) = lines.get_mut(zone).and_then(Vec::pop) else { break };
+            *self.served.entry(zone).or_default() += 1;
+            taken.insert(place.node.clone());
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Limits = Limits { seeds: 1, first: 1 };
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn place(number: usize) -> Place {
+        Place {
+            node: format!("n{number:04}").as_str().into(),
+            zone: NodeZone::default(),
+            is_able: true,
+            is_doubtful: false,
+            holds: Holds::Nothing,
+            role: None,
+            progress: Progress::Idle,
+        }
+    }
+
+    fn places(count: usize) -> Vec<Place> {
+        (0..count).map(place).collect()
+    }
+
+    /// Carries out what is decided. Returns how many of each role were added.
+    fn step(places: &mut [Place], limits: Limits, now: i64) -> (usize, usize) {
+        let next = next(places, false, limits, "uid", at(now));
+        let (mut seeds, mut mirrors) = (0, 0);
+        for place in places.iter_mut() {
+            let Some(role) = next.roles.get(&place.node) else { continue };
+            if place.role.is_none() {
+                match role {
+                    Role::Seed => seeds += 1,
+                    Role::Mirror => mirrors += 1,
+                }
+            }
+            place.role = Some(*role);
+            place.progress = Progress::Busy;
+        }
+        (seeds, mirrors)
+    }
+
+    fn finish(places: &mut [Place]) {
+        for place in places.iter_mut().filter(|place| place.progress == Progress::Busy) {
+            place.progress = Progress::Done;
+        }
+    }
+
+    fn fail(places: &mut [Place], since: i64) {
+        for place in places.iter_mut().filter(|place| place.progress == Progress::Busy) {
+            place.progress = Progress::Failing(at(since));
+        }
+    }
+
+    #[test]
+    fn each_wave_is_as_large_as_the_nodes_that_have_the_images() {
+        let mut nodes = places(8);
+        let mut waves = Vec::new();
+        while nodes.iter().any(|node| node.progress != Progress::Done) {
+            waves.push(step(&mut nodes, ONE, 0));
+            finish(&mut nodes);
+        }
+        assert_eq!(waves, [(1, 0), (0, 1), (0, 2), (0, 4)]);
+    }
+
+    #[test]
+    fn five_hundred_nodes_take_no_more_waves_than_doubling_does() {
+        let mut nodes = places(500);
+        let mut waves = 0;
+        while nodes.iter().any(|node| node.progress != Progress::Done) {
+            step(&mut nodes, ONE, 0);
+            finish(&mut nodes);
+            waves += 1;
+        }
+        assert!(waves <= 10, "{waves} waves");
+    }
+
+    #[test]
+    fn nobody_asks_mirrors_before_the_registry_has_answered() {
+        let mut nodes = places(4);
+        assert_eq!(step(&mut nodes, Limits { seeds: 1, first: 4 }, 0), (1, 0));
+        assert_eq!(step(&mut nodes, Limits { seeds: 1, first: 4 }, 0), (0, 0));
+    }
+
+    #[test]
+    fn as_many_ask_the_registry_as_the_limit_says_and_no_more_at_first_than_the_other_limit() {
+        let mut nodes = places(9);
+        let limits = Limits { seeds: 3, first: 2 };
+        assert_eq!(step(&mut nodes, limits, 0), (2, 0));
+        finish(&mut nodes);
+        assert_eq!(step(&mut nodes, limits, 0), (1, 1));
+    }
+
+    #[test]
+    fn a_node_that_fails_to_ask_the_registry_is_followed_by_others_ever_more_slowly() {
+        let mut nodes = places(5);
+        let mut begun = Vec::new();
+        let mut now = 0;
+        while begun.len() < 4 && now < 10_000 {
+            if step(&mut nodes, ONE, now).0 == 1 {
+                begun.push(now);
+                fail(&mut nodes, now);
+            }
+            now += 1;
+        }
+        assert_eq!(begun, [0, 10, 30, 70]);
+        let next = next(&nodes, false, ONE, "uid", at(71));
+        assert_eq!((next.roles.len(), next.wake_at), (0, Some(at(150))));
+    }
+
+    #[test]
+    fn a_node_that_fails_holds_no_place_of_a_wave() {
+        let mut nodes = places(6);
+        step(&mut nodes, ONE, 0);
+        finish(&mut nodes);
+        assert_eq!(step(&mut nodes, ONE, 0), (0, 1));
+        fail(&mut nodes, 0);
+        assert_eq!(step(&mut nodes, ONE, 0), (0, 1), "another one begins in its stead");
+    }
+
+    #[test]
+    fn whoever_fails_to_ask_the_registry_asks_mirrors_once_one_has_the_images() {
+        let mut nodes = places(3);
+        step(&mut nodes, ONE, 0);
+        fail(&mut nodes, 0);
+        assert_eq!(step(&mut nodes, ONE, 10), (1, 0));
+        finish(&mut nodes);
+        let next = next(&nodes, false, ONE, "uid", at(11));
+        let failed = nodes.iter().find(|node| matches!(node.progress, Progress::Failing(_))).unwrap();
+        assert_eq!(next.roles.get(&failed.node), Some(&Role::Mirror));
+    }
+
+    #[test]
+    fn nodes_that_ask_the_registry_are_spread_over_zones_and_not_the_first_by_name() {
+        let mut nodes = places(20);
+        for (number, node) in nodes.iter_mut().enumerate() {
+            node.zone = if number < 17 { "a".into() } else { "b".into() };
+        }
+        step(&mut nodes, Limits { seeds: 2, first: 2 }, 0);
+        let zones: BTreeSet<_> =
+            nodes.iter().filter(|node| node.role.is_some()).map(|node| node.zone.clone()).collect();
+        assert_eq!(zones.len(), 2);
+        let first = |salt: &str| next(&places(20), false, ONE, salt, at(0)).roles.into_keys().next().unwrap();
+        let starts: BTreeSet<NodeName> = (0..10).map(|salt| first(&salt.to_string())).collect();
+        assert!(starts.len() > 3, "ten objects begin at {} nodes", starts.len());
+    }
+
+    #[test]
+    fn whoever_has_the_images_asks_the_registry_first() {
+        let mut nodes = places(20);
+        nodes[13].holds = Holds::All;
+        nodes[13].zone = "far".into();
+        assert_eq!(step(&mut nodes, ONE, 0), (1, 0));
+        assert_eq!(nodes[13].role, Some(Role::Seed));
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_told_anything_is_passed_over() {
+        let mut nodes = places(2);
+        nodes[0].is_able = false;
+        assert_eq!(step(&mut nodes, ONE, 0), (1, 0));
+        assert_eq!((nodes[0].role, nodes[1].role), (None, Some(Role::Seed)));
+    }
+}
