@@ -17,7 +17,7 @@ struct Bench {
 }
 
 /// Each is a bench target of its name.
-const BENCHES: [Bench; 8] = [
+const BENCHES: [Bench; 9] = [
     Bench {
         name: "admission",
         package: "prewarm-api",
@@ -59,6 +59,12 @@ const BENCHES: [Bench; 8] = [
         package: "prewarm-embedded",
         shows: "how much the embedded API carries",
         is_real: false,
+    },
+    Bench {
+        name: "prefetch",
+        package: "prewarm",
+        shows: "what an ImagePrefetch costs on a thousand nodes, and how fast it is on eight with slow links; wide, links or --embedded for a part",
+        is_real: true,
     },
     Bench {
         name: "start",

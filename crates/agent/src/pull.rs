@@ -1,10 +1,14 @@
 //! One attempt to have one image on the node: look, unless that was just done, gather credentials, ask the runtime,
-//! look again. What is asked of the registry is in [`registry`].
+//! look again. What is asked of the registry is in [`registry`], what is asked of mirrors in [`mirrors`].
 //!
 //! A worker owns its attempt and sends messages to the loop. Dropping it cancels the call in the runtime.
 
+mod brought;
+mod mirrors;
 mod refusal;
 mod registry;
+
+pub use mirrors::MirrorOnly;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +25,7 @@ use prewarm_plan::agent::worklist::{Failure, Outcome, Start};
 use prewarm_runtime::{CallError, Runtime, Sample, advice};
 use tokio::time::{Instant, interval_at, timeout};
 
-use crate::look::id;
+use crate::look::held;
 use crate::room::RoomGuard;
 
 /// How often a running pull looks at the free room. A small layer can unpack to gigabytes within seconds.
@@ -37,6 +41,8 @@ pub struct Tools {
     pub credentials: Arc<dyn CredentialSource>,
     /// Watches the disk.
     pub room: Option<RoomGuard>,
+    /// Keeps `MirrorOnly`.
+    pub mirrors: Arc<MirrorOnly>,
 }
 
 /// What a worker sends before it has ended.
@@ -54,7 +60,12 @@ pub async fn attempt(start: &Start, tools: &Tools, send: impl Fn(Update)) -> Out
         outcome = timeout(start.timeout, have(start, tools, &send)) => {
             outcome.unwrap_or_else(|_| Outcome::Failed(timed_out(start)))
         }
-        shortage = crossed(tools.room.as_ref()) => Outcome::NoRoom(out_of_room(task, &shortage)),
+        shortage = crossed(tools.room.as_ref()) => {
+            if let Source::Mirrors { .. } = start.source {
+                mirrors::discard(task, tools).await;
+            }
+            Outcome::NoRoom(out_of_room(task, &shortage))
+        }
         () = follow(task, tools, &send) => Outcome::Failed(stalled(task)),
     }
 }
@@ -64,15 +75,18 @@ async fn have(start: &Start, tools: &Tools, send: &impl Fn(Update)) -> Outcome {
     if !task.is_always && !start.is_known_absent {
         match tools.runtime.image(&task.reference).await {
             Ok(Some(image)) => {
-                let image_id = id(&task.key, &image);
-                return Outcome::Succeeded { image_id, was_present: true, results: None };
+                let image = held(&task.key, &task.reference, &image, &tools.runtime).await;
+                if task.sources.is_met_by(image.digest.as_deref()) {
+                    return Outcome::Succeeded { image, was_present: true, results: None };
+                }
             }
             Ok(None) => {}
             Err(error) => return registry::not_looked(task, &error),
         }
     }
-    match start.source {
+    match &start.source {
         Source::Registry => registry::fetch(start, tools, send).await,
+        Source::Mirrors { digest } => mirrors::fetch(start, digest.as_deref(), tools, send).await,
     }
 }
 

@@ -32,7 +32,7 @@ use crate::event::{Events, events};
 use crate::health::Health;
 use crate::look;
 use crate::metrics::Metrics;
-use crate::pull::Update;
+use crate::pull::{MirrorOnly, Update};
 use crate::reporter::{Reporter, Trouble};
 use crate::room::RoomGuard;
 
@@ -115,6 +115,8 @@ struct Loop {
     gate: Gate,
     reporter: Reporter,
     runtime: Option<(Runtime, Option<RoomGuard>)>,
+    /// Keeps `MirrorOnly` with the present runtime.
+    mirrors: Arc<MirrorOnly>,
     /// How far the search for it is while there is none.
     search: RuntimeSearch,
     /// The runtime that the node's kubelet reports, as the NodeImage says it.
@@ -153,6 +155,7 @@ impl Drop for Worker {
 impl Loop {
     fn new(agent: Agent, sender: mpsc::Sender<Message>) -> Self {
         Self {
+            mirrors: Arc::new(MirrorOnly::new(agent.config.mirrors.clone())),
             agent,
             start: Instant::now(),
             assignment: Assignment::default(),

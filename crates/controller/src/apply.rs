@@ -37,6 +37,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Writes to other objects than NodeImages that run at once. They have places of their own, so that a job's status does
 /// not wait behind a thousand nodes.
 const OTHER_WRITES: usize = 16;
+/// Writes to NodeImageSets that run at once: neither a grant nor the status of their ImagePrefetch waits behind a thousand of them.
+const SET_WRITES: usize = 16;
 /// Who writes, as managedFields have it.
 pub const FIELD_MANAGER: &str = "prewarm-controller";
 
@@ -45,6 +47,7 @@ pub struct Applier {
     writer: Writer,
     events: Recorder,
     nodes: Arc<Semaphore>,
+    sets: Arc<Semaphore>,
     others: Arc<Semaphore>,
     running: JoinSet<()>,
     sender: mpsc::UnboundedSender<Input>,
@@ -77,6 +80,7 @@ impl Applier {
             writer,
             events: events.clone(),
             nodes: Arc::new(Semaphore::new(config.concurrent_writes)),
+            sets: Arc::new(Semaphore::new(SET_WRITES)),
             others: Arc::new(Semaphore::new(OTHER_WRITES)),
             running: JoinSet::new(),
             sender,
@@ -91,6 +95,7 @@ impl Applier {
             Command::Record(event) => return self.record(event.clone()),
             Command::Read(Read::Object { .. }) => None,
             Command::Write(write) if is_per_node(write) => Some(self.nodes.clone()),
+            Command::Write(write) if write.ticket.kind == Kind::NodeImageSet => Some(self.sets.clone()),
             Command::Write(_) | Command::Read(Read::Source(_)) => Some(self.others.clone()),
         };
         let (writer, sender) = (self.writer.clone(), self.sender.clone());

@@ -1,6 +1,7 @@
 //! What the controller counts, in the text form that Prometheus reads. `docs/observe.md` says what each metric means.
 //!
-//! Every label's values come from an enum, so that no image, job or node can make the number of series grow.
+//! Every label's values come from an enum, so that no image, job or node can make the number of series grow; only ofen's own
+//! (`ofen.rs`) are by object, and of those there are at most a thousand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +14,12 @@ use prewarm_process::metrics::text;
 
 mod families;
 mod measured;
+mod ofen;
 mod size;
 mod written;
+
+/// The last line of every text.
+const END: &str = "# EOF\n";
 
 use families::Families;
 pub use written::{WriteResult, Written};
@@ -86,7 +91,9 @@ impl Metrics {
 
     /// Everything as text (`application/openmetrics-text`).
     pub fn encode(&self) -> String {
-        text(&self.families.registry)
+        let (own, ofen) = (text(&self.families.registry), text(&self.families.ofen.registry));
+        // One end for both.
+        own.strip_suffix(END).map_or_else(|| own.clone(), |own| format!("{own}{ofen}"))
     }
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
 use prewarm_api::names::BROADCAST_JOB_UID_LABEL;
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
 use prewarm_clock::Clock;
 use prewarm_plan::cluster::journal::Entry;
 use prewarm_plan::cluster::unkept::Unkept;
@@ -21,7 +22,7 @@ use tracing::info;
 use crate::apply::Applier;
 use crate::lead::Controller;
 use crate::lease::Term;
-use crate::watch::{BroadcastPod, Local, Watch, follow, follow_labelled};
+use crate::watch::{BroadcastPod, Local, Watch, follow, follow_labelled, follow_named};
 
 mod look;
 
@@ -65,7 +66,7 @@ impl Loop {
         let Controller { config, client, metrics, .. } = &controller;
         let applier = Applier::new(&controller, term, settled);
         let secrets = Api::namespaced(client.clone(), &config.settings.config_namespace);
-        let watches = vec![
+        let mut watches = vec![
             follow::<SlimNode>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
             follow::<NodeImage>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
             follow::<ImagePullJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
@@ -73,6 +74,8 @@ impl Loop {
             follow::<Secret>(secrets, None, sender.clone(), metrics.clone()),
             follow::<BroadcastJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
             follow::<AdvancedCronJob>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
+            follow::<ImagePrefetch>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
+            follow::<NodeImageSet>(Api::all(client.clone()), None, sender.clone(), metrics.clone()),
             follow_labelled::<BroadcastPod>(
                 Api::all(client.clone()),
                 BROADCAST_JOB_UID_LABEL,
@@ -81,6 +84,10 @@ impl Loop {
                 metrics.clone(),
             ),
         ];
+        if let Some(list) = &config.settings.allow_list {
+            let maps = Api::namespaced(client.clone(), &list.namespace);
+            watches.push(follow_named::<ConfigMap>(maps, &list.name, sender.clone(), metrics.clone()));
+        }
         let kernel = Kernel::new(config.settings.clone());
         controller.note(|| Entry::Began);
         Self {

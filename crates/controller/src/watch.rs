@@ -3,17 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource, ResourceExt as _};
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
 use prewarm_plan::cluster::secret::Copy;
 use prewarm_plan::cluster::{Input, Kind, Object};
 use prewarm_plan::object::ObjectKey;
-use prewarm_process::log::chain;
 use prewarm_process::slim::{SlimNode, SlimPod};
 use prewarm_process::watch::{Crowd, Obstacle, patiently};
 use serde::de::DeserializeOwned;
@@ -25,19 +24,17 @@ use crate::content::{self, Held};
 use crate::metrics::Metrics;
 
 mod broadcast_pod;
+mod choice;
 mod lenient;
 mod local;
+mod obstacle;
 mod slim_job;
 
 pub use broadcast_pod::BroadcastPod;
+pub use choice::{follow, follow_labelled, follow_named};
 pub use lenient::Lenient;
 pub use local::Local;
 pub use slim_job::SlimJob;
-
-/// How long a silent server keeps a watch; then it is opened anew. Below what load balancers commonly allow.
-const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
-/// So many objects are asked for at once: a page of full NodeImages stays below some tens of megabytes.
-const PAGE: u32 = 500;
 
 /// A watch that ends with whoever holds this.
 pub struct Watch(AbortHandle);
@@ -48,23 +45,10 @@ impl Drop for Watch {
     }
 }
 
-/// Follows all objects of a kind through outages, for ever.
-pub fn follow<K>(
+/// Follows objects of a kind through outages, for ever.
+fn follow_chosen<K>(
     api: Api<Lenient<K>>,
-    namespace: Option<String>,
-    sender: mpsc::Sender<Input>,
-    metrics: Metrics,
-) -> Watch
-where
-    K: Watched + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    follow_labelled(api, "", namespace, sender, metrics)
-}
-
-/// Follows those objects of a kind that a label selector chooses.
-pub fn follow_labelled<K>(
-    api: Api<Lenient<K>>,
-    labels: &'static str,
+    config: watcher::Config,
     namespace: Option<String>,
     sender: mpsc::Sender<Input>,
     metrics: Metrics,
@@ -73,8 +57,6 @@ where
     K: Watched + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let task = tokio::spawn(async move {
-        let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
-        let config = watcher::Config::default().timeout(seconds).page_size(PAGE).labels(labels);
         let mut events = std::pin::pin!(patiently(Box::pin(watcher(api, config)), Crowd::Few));
         let mut known = Known::default();
         while let Some(event) = events.next().await {
@@ -138,35 +120,6 @@ impl Known {
         }
     }
 
-    /// It cannot be watched just now, or not at all, which is said once.
-    fn fail<K: Watched>(&mut self, error: &watcher::Error, namespace: Option<&str>) -> Vec<Input> {
-        let kind = K::KIND.as_str();
-        let before = std::mem::replace(&mut self.obstacle, Obstacle::of(error));
-        match self.obstacle {
-            None => warn!(kind, error = %chain(error), "cannot watch; trying again"),
-            Some(obstacle) if before == Some(obstacle) => {}
-            Some(obstacle) => {
-                warn!(kind, error = %chain(error), "left out: {}", obstacle.advice());
-                return self.meet::<K>(obstacle, namespace);
-            }
-        }
-        Vec::new()
-    }
-
-    fn meet<K: Watched>(&mut self, obstacle: Obstacle, namespace: Option<&str>) -> Vec<Input> {
-        match obstacle {
-            Obstacle::NotDefined => {
-                let mut inputs = Vec::new();
-                if K::KIND.about().can_be_left_out {
-                    inputs = self.replace::<K>(BTreeSet::new(), namespace);
-                }
-                inputs.push(Input::Undefined(K::KIND));
-                inputs
-            }
-            Obstacle::Forbidden => vec![Input::Forbidden(K::KIND)],
-        }
-    }
-
     /// This is all that there is.
     fn replace<K: Watched>(&mut self, listed: BTreeSet<ObjectKey>, namespace: Option<&str>) -> Vec<Input> {
         let missing = std::mem::replace(&mut self.names, listed.clone());
@@ -219,7 +172,16 @@ macro_rules! whole {
     };
 }
 
-whole!(NodeImage, ImagePullJob, ImageListPullJob, BroadcastJob, AdvancedCronJob);
+whole!(
+    NodeImage,
+    ImagePullJob,
+    ImageListPullJob,
+    BroadcastJob,
+    AdvancedCronJob,
+    ImagePrefetch,
+    NodeImageSet,
+    ConfigMap
+);
 
 impl Watched for SlimNode {
     const KIND: Kind = Kind::Node;

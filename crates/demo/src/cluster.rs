@@ -1,5 +1,5 @@
 //! The demo's cluster: the embedded API on loopback, the real controller, a registry, and nodes on which the real agent
-//! drives an image store.
+//! drives an image store. Whatever a node has, the others can get from its mirror.
 
 mod node;
 mod process;
@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use crate::pace::Flow;
 use crate::store::CreateError;
-use crate::{Choices, Pace, Registry, Store};
+use crate::{Choices, Mirrors, Pace, Registry, Store};
 pub use node::{Node, Site};
 use process::Process;
 
@@ -79,6 +79,7 @@ pub struct Cluster {
     /// A client of the API without a socket.
     pub client: Client,
     pub registry: Registry,
+    pub mirrors: Mirrors,
     /// The nodes by name.
     pub nodes: BTreeMap<String, Node>,
     seats: watch::Sender<Vec<Seat>>,
@@ -102,6 +103,7 @@ impl Cluster {
         let written = serving.write_kubeconfig(&kubeconfig);
         written.map_err(|error| StartError::Write(kubeconfig.clone(), error))?;
         let registry = Registry::start(Pace::new(plan.uplink)).map_err(StartError::Listen)?;
+        let mirrors = Mirrors::start().map_err(StartError::Listen)?;
         let (controller, writer) =
             Controller::new("controller-1", Config::default(), server.client(), clock.clone());
         let controller = Process::spawn(|stop| async {
@@ -111,6 +113,7 @@ impl Cluster {
         let mut cluster = Self {
             client: server.client(),
             registry,
+            mirrors,
             nodes: BTreeMap::new(),
             seats: watch::Sender::default(),
             plan,
@@ -134,11 +137,13 @@ impl Cluster {
             zone: format!("zone-{}", zone_letter(number)),
             directory: self.plan.directory.join("nodes"),
             registry: self.registry.address(),
+            mirrors: self.mirrors.address(),
             link: self.plan.choices.link(self.plan.link, number),
         };
-        let name = site.name.clone();
+        let (name, uplink) = (site.name.clone(), Pace::new(site.link));
         let node = Node::start(site, self.server.client(), self.clock.clone()).await?;
         let seat = Seat { name: name.clone(), zone: node.zone.clone(), store: node.store.clone() };
+        self.mirrors.join(node.store.clone(), uplink);
         self.seats.send_modify(|seats| seats.push(seat));
         self.nodes.insert(name.clone(), node);
         Ok(name)

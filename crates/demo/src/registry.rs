@@ -8,41 +8,26 @@ mod body;
 mod route;
 mod shelf;
 
-use std::convert::Infallible;
 use std::future::ready;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::Response;
+use http::request::Parts;
 use prewarm_image::Artifact;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::sleep;
 
 use crate::pace::Pace;
+use crate::serve::{Body, Server};
 use answer::answer;
-use body::Body;
+pub(crate) use route::{Route, route};
 use shelf::Shelf;
-
-/// How many bytes a connection buffers. More would leave the uplink before the node's link has room for them.
-const BUFFER: u32 = 16 * 1024;
-/// How many connections wait to be accepted.
-const BACKLOG: u32 = 1024;
-
-/// The pause after a connection that could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+pub use shelf::Traffic;
 
 /// A running registry. Dropping it ends it and everything that it is sending.
 pub struct Registry {
-    address: SocketAddr,
     shared: Arc<Shared>,
-    server: JoinHandle<()>,
+    server: Server,
 }
 
 struct Shared {
@@ -54,18 +39,14 @@ impl Registry {
     /// Starts an empty registry on a free port. Everything that it sends shares the uplink. It has to be called inside
     /// a tokio runtime.
     pub fn start(uplink: Pace) -> io::Result<Self> {
-        let socket = TcpSocket::new_v4()?;
-        socket.set_send_buffer_size(BUFFER)?;
-        socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let listener = socket.listen(BACKLOG)?;
-        let address = listener.local_addr()?;
         let shared = Arc::new(Shared { shelf: Mutex::default(), uplink });
-        let server = tokio::spawn(serve(listener, Arc::clone(&shared)));
-        Ok(Self { address, shared, server })
+        let answering = Arc::clone(&shared);
+        let server = Server::start(move |request| ready(respond(&request, &answering)))?;
+        Ok(Self { shared, server })
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// The link that all answers share.
@@ -98,14 +79,13 @@ impl Registry {
         self.shelf().sent
     }
 
+    /// Who asked for anything of a repository, and what was sent of it.
+    pub fn traffic(&self, repository: &str) -> Traffic {
+        self.shelf().traffic(repository)
+    }
+
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shared.shelf()
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        self.server.abort();
     }
 }
 
@@ -115,38 +95,8 @@ impl Shared {
     }
 }
 
-/// Accepts connections until it is dropped, which ends all of them.
-async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => {
-                match accepted {
-                    Ok((stream, _)) => drop(connections.spawn(converse(stream, Arc::clone(&shared)))),
-                    // A connection that ended before it was accepted does not matter. If too many files are open,
-                    // trying again at once would not help.
-                    Err(_gone) => sleep(ACCEPT_PAUSE).await,
-                }
-            }
-            Some(_ended) = connections.join_next() => {}
-        }
-    }
-}
-
-async fn converse(stream: TcpStream, shared: Arc<Shared>) {
-    // Chunks are small and leave when the uplink allows it, so the kernel must not wait for more of them. A connection
-    // that does not support this is slower, but works.
-    let _result = stream.set_nodelay(true);
-    let service = service_fn(|request| ready(Ok::<_, Infallible>(respond(request, &shared))));
-    let buffer = usize::try_from(BUFFER).expect("a small number fits");
-    let connection =
-        http1::Builder::new().max_buf_size(buffer).serve_connection(TokioIo::new(stream), service);
-    // A client that disconnects knows that it did.
-    let _ended = connection.await;
-}
-
-fn respond(request: Request<Incoming>, shared: &Arc<Shared>) -> Response<Body> {
-    let (request, _body) = request.into_parts();
-    let answer = answer(&request, &mut shared.shelf());
-    answer.map(|bytes| body::paced(bytes, shared))
+fn respond(request: &Parts, shared: &Arc<Shared>) -> Response<Body> {
+    let answer = answer(request, &mut shared.shelf());
+    let repository = route(request.uri.path()).and_then(Route::repository).unwrap_or_default();
+    answer.map(|bytes| body::paced(bytes, repository, shared))
 }

@@ -1,7 +1,8 @@
 //! A node's image store: it downloads over HTTP, verifies digests, keeps an OCI image layout, and is served to the
 //! agent as containerd would be.
 //!
-//! `pull` is one pull from a name to the image, `download` one piece of content, `source` the registry's side of both.
+//! `pull` is one pull from a name to the image, `download` one piece of content, `source` the other side of both: a
+//! registry, or mirrors.
 //! `state` knows what is there; `layout` has the files. Two things are simulated: the speed of the node's link, and the
 //! size of its disk.
 
@@ -21,10 +22,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prewarm_agent::config::RuntimeChoice;
+use futures::FutureExt as _;
+use prewarm_agent::config::{Mirrors, RuntimeChoice};
 use prewarm_agent::disk::Room;
 use prewarm_api::reference::ImageRef;
-use prewarm_runtime::serve::Wire;
+use prewarm_runtime::serve::{Refusal, Wire};
 use prewarm_runtime::{Endpoint, Image};
 use tokio::sync::{Semaphore, broadcast};
 
@@ -32,7 +34,6 @@ use crate::pace::Pace;
 use behind::Behind;
 use flight::Flights;
 use layout::Layout;
-use source::Client;
 use state::State;
 
 /// How many removals a listener may lag behind.
@@ -45,6 +46,8 @@ const DOWNLOADS_AT_ONCE: usize = 3;
 /// What a store is made from.
 #[derive(Clone)]
 pub struct Config {
+    /// The node's name, as registries see it.
+    pub name: String,
     /// The directory of the layout. Nobody else writes there.
     pub directory: PathBuf,
     /// Registries by the host in the names of their images. All other hosts are unknown, except loopback addresses.
@@ -72,6 +75,15 @@ pub struct Pulling {
     pub total: u64,
 }
 
+/// A file with content that belongs to an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub path: PathBuf,
+    pub size: u64,
+    /// Only manifests and indexes that have a name have one.
+    pub media_type: Option<String>,
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("cannot create the image store in {}", directory.display())]
 pub struct CreateError {
@@ -88,7 +100,7 @@ pub struct Store {
 
 struct Shared {
     config: Config,
-    client: Client,
+    node: source::Node,
     layout: Layout,
     state: Mutex<State>,
     pulls: Flights<pull::Key, String>,
@@ -104,7 +116,7 @@ impl Store {
         let layout = Layout::create(&config.directory)
             .map_err(|source| CreateError { directory: config.directory.clone(), source })?;
         let shared = Arc::new(Shared {
-            client: source::client(),
+            node: source::Node::new(config.name.clone()),
             layout,
             state: Mutex::new(State::new(config.disk)),
             pulls: Flights::new(),
@@ -126,6 +138,30 @@ impl Store {
     pub fn runtime_choice(&self) -> RuntimeChoice {
         let shared = Arc::clone(&self.shared);
         RuntimeChoice::Simulated(self.endpoint(), Arc::new(move || shared.state().room()))
+    }
+
+    /// The agent's configuration for the mirrors at this address.
+    pub fn mirror_choice(&self, mirrors: SocketAddr) -> Mirrors {
+        let shared = Arc::clone(&self.shared);
+        Mirrors::Simulated(Arc::new(move |reference, digest| {
+            let name = reference.full();
+            let brought = pull::bring(Arc::clone(&shared), mirrors, reference, digest);
+            let explain = move |refusal: Refusal| {
+                (refusal.class(), format!("from mirrors: {}", refusal.status(&name).message()))
+            };
+            brought.map(|brought| brought.map_err(explain)).boxed()
+        }))
+    }
+
+    /// What an image's name refers to, if the image is on the node: the digest of its manifest or index.
+    pub fn digest_of(&self, name: &str) -> Option<String> {
+        self.shared.state().root(name).map(|root| root.descriptor.digest.clone())
+    }
+
+    /// A piece of content that belongs to an image on the node.
+    pub fn piece(&self, digest: &str) -> Option<Piece> {
+        let (size, media_type) = self.shared.state().piece_of_image(digest)?;
+        Some(Piece { path: self.shared.layout.blob(digest), size, media_type })
     }
 
     /// The directory of its layout.

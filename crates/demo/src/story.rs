@@ -4,6 +4,7 @@
 mod counts;
 mod fault;
 mod message;
+mod prefetch;
 mod scenes;
 mod stage;
 mod trouble;

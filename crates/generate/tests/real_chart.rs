@@ -1,5 +1,7 @@
 //! The chart, rendered by Helm and taken by a real API server.
 
+#[path = "real_chart/allow_list.rs"]
+mod allow_list;
 #[path = "real_chart/helm.rs"]
 mod helm;
 #[path = "real_chart/release.rs"]
@@ -9,6 +11,10 @@ mod rendering;
 #[path = "real_chart/takeover.rs"]
 mod takeover;
 
+use allow_list::{
+    every_kind_obeys_the_list_and_nothing_that_goes_is_held_up,
+    the_policy_of_allowed_images_says_what_the_controller_says,
+};
 use prewarm_testkit::real_tests;
 use release::{
     a_kind_that_is_left_out_brings_neither_its_definition_nor_its_rights,
@@ -39,4 +45,6 @@ real_tests! {
     definitions_of_others_are_taken_over_on_request_only,
     an_upgrade_leaves_the_leader_and_an_uninstallation_leaves_the_objects,
     a_marked_definition_stays_only_if_its_release_was_set_to_leave_it,
+    the_policy_of_allowed_images_says_what_the_controller_says,
+    every_kind_obeys_the_list_and_nothing_that_goes_is_held_up,
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use kube::Client;
-use prewarm_agent::config::{Config, RuntimeChoice};
+use prewarm_agent::config::{
+    Config, DEFAULT_HOST_DIRECTORY, Fallback, Mirrors, NodeMirrors, RuntimeChoice, Verifiers,
+};
 use prewarm_agent::secrets::KubeSecrets;
 use prewarm_agent::{Agent, run as run_agent};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
@@ -100,8 +102,54 @@ pub struct Args {
     )]
     image_credential_provider_bin_dir: Option<PathBuf>,
 
+    /// The directory of mirrors that containerd's `config_path` names, for images that must come from mirrors alone
+    #[arg(long, env = "PREWARM_CONTAINERD_HOST_DIR", value_name = "DIR", default_value = DEFAULT_HOST_DIRECTORY,
+          help_heading = "Mirrors")]
+    containerd_host_dir: PathBuf,
+    /// Whether this node's containerd has image verifiers, which see nothing that comes past a pull: with `present`, images
+    /// that must come from mirrors alone are refused
+    #[arg(
+        long,
+        env = "PREWARM_IMAGE_VERIFIERS",
+        value_enum,
+        value_name = "none|present",
+        default_value = "present",
+        hide_possible_values = true,
+        help_heading = "Mirrors"
+    )]
+    image_verifiers: ImageVerifiers,
+    /// What becomes of images that must come from mirrors alone where that cannot be kept, as on CRI-O: the runtime pulls and
+    /// may ask the registry, or they are refused
+    #[arg(
+        long,
+        env = "PREWARM_MIRROR_ONLY_FALLBACK",
+        value_enum,
+        value_name = "runtime|refuse",
+        default_value = "refuse",
+        hide_possible_values = true,
+        help_heading = "Mirrors"
+    )]
+    mirror_only_fallback: MirrorOnlyFallback,
+    /// The agent runs in the node's network, so that it reaches mirrors on the node's loopback
+    #[arg(long, env = "PREWARM_HOST_NETWORK", help_heading = "Mirrors")]
+    host_network: bool,
+
     #[command(flatten)]
     operation: Operation<10_221>,
+}
+
+/// Whether the node's containerd has image verifiers.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ImageVerifiers {
+    None,
+    Present,
+}
+
+/// What happens where images cannot come from mirrors alone.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MirrorOnlyFallback {
+    Runtime,
+    Refuse,
 }
 
 /// Runs until the process is asked to stop.
@@ -145,7 +193,24 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         parallel: usize::try_from(args.max_parallel_pulls)?,
         min_free: args.min_free,
         drain: args.drain,
+        mirrors: Mirrors::OfNode(mirrors(args)),
     })
+}
+
+fn mirrors(args: &Args) -> NodeMirrors {
+    NodeMirrors {
+        directory: args.containerd_host_dir.clone(),
+        shares_network: args.host_network,
+        verifiers: match args.image_verifiers {
+            ImageVerifiers::None => Verifiers::None,
+            ImageVerifiers::Present => Verifiers::Present,
+        },
+        fallback: match args.mirror_only_fallback {
+            MirrorOnlyFallback::Runtime => Fallback::Runtime,
+            MirrorOnlyFallback::Refuse => Fallback::Refuse,
+        },
+        ..NodeMirrors::default()
+    }
 }
 
 /// The name of the pod, as its container has it.

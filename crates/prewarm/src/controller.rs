@@ -11,7 +11,9 @@ use prewarm_controller::config::Config;
 use prewarm_controller::lease::{Lease, Loss, Place, identity};
 use prewarm_controller::{Controller, run as run_controller};
 use prewarm_plan::cluster::Settings;
+use prewarm_plan::cluster::image_prefetch::wave::Limits;
 use prewarm_plan::demand::selection::Requirements;
+use prewarm_plan::object::ObjectKey;
 use tokio::runtime::Builder;
 
 use crate::answer::Answer;
@@ -21,6 +23,8 @@ use crate::operation::{Operation, Parts};
 const MAX_CONCURRENT_WRITES: u64 = 256;
 /// The most writes per second, and the largest burst.
 const MAX_REQUESTS: i64 = 100_000;
+/// The most nodes of an ImagePrefetch that ask the registry, or begin first.
+const MAX_WAVE: u64 = 10_000;
 /// Threads besides that of the loop.
 const MIN_WORKERS: usize = 2;
 /// Results are kept for at most 31 days.
@@ -72,11 +76,23 @@ pub struct Args {
     #[arg(long, env = "PREWARM_AGENT_NODE_SELECTOR", value_name = "KEY=VALUE,…", default_value = "",
           help_heading = "Jobs", value_parser = Requirements::parse)]
     agent_node_selector: Requirements,
+    /// The ConfigMap beside the lease that says which images each namespace may have; without, all are allowed
+    #[arg(long, env = "PREWARM_IMAGE_ALLOW_LIST", value_name = "NAME", help_heading = "Jobs")]
+    image_allow_list: Option<String>,
     /// Let the scheduler place the pods of BroadcastJobs; otherwise they are bound to their nodes directly
     #[arg(long, env = "PREWARM_ASSIGN_BCJ_PODS_BY_SCHEDULER", value_name = "BOOL", default_value_t = true,
           help_heading = "Jobs", action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true",
           require_equals = true)]
     assign_bcj_pods_by_scheduler: bool,
+
+    /// How many nodes of an ImagePrefetch ask the registry; all others ask mirrors alone
+    #[arg(long, env = "PREWARM_IMAGE_PULL_NODE_LIMIT", value_name = "N", default_value_t = 1,
+          help_heading = "ImagePrefetches", value_parser = clap::value_parser!(u64).range(1..=MAX_WAVE))]
+    image_pull_node_limit: u64,
+    /// How many nodes of an ImagePrefetch begin first; further waves are as large as the nodes that have the images
+    #[arg(long, env = "PREWARM_MAX_CONCURRENT_NODEIMAGESET_CREATIONS", value_name = "N", default_value_t = 1,
+          help_heading = "ImagePrefetches", value_parser = clap::value_parser!(u64).range(1..=MAX_WAVE))]
+    max_concurrent_nodeimageset_creations: u64,
 
     /// How many writes are sent per second in the long run
     #[arg(long, env = "PREWARM_KUBE_API_QPS", value_name = "N", default_value_t = Config::default().requests_per_second,
@@ -136,6 +152,14 @@ fn config(args: &Args) -> anyhow::Result<Config> {
             config_namespace: args.config_namespace.clone(),
             always_ttl: args.default_ttlseconds_for_always_nodeimage,
             assigns_by_scheduler: args.assign_bcj_pods_by_scheduler,
+            waves: Limits {
+                seeds: usize::try_from(args.image_pull_node_limit)?,
+                first: usize::try_from(args.max_concurrent_nodeimageset_creations)?,
+            },
+            allow_list: args
+                .image_allow_list
+                .clone()
+                .map(|name| ObjectKey { namespace: args.lease_namespace.clone(), name }),
             agent_nodes: args.agent_node_selector.clone(),
         },
         concurrent_writes: usize::try_from(args.concurrent_writes)?,

@@ -55,14 +55,15 @@ impl Crons {
         }
     }
 
-    /// The error for a name that no job has.
-    pub fn unknown(&self, name: &JobName) -> anyhow::Error {
+    /// The error for a name that no job has. `others` are the jobs that were looked for besides.
+    pub fn unknown(&self, name: &JobName, others: &str) -> anyhow::Error {
         match self {
             Self::There(_) => {
-                anyhow::anyhow!("there is no pull job and no cron job {name}; `prewarm status -A` lists all")
+                anyhow::anyhow!("there is no {others} and no cron job {name}; `prewarm status -A` lists all")
             }
             Self::Hidden(why) => {
-                anyhow::anyhow!("there is no pull job {name}, and cron jobs cannot be read: {why}")
+                let others = others.replace(", no", " and no");
+                anyhow::anyhow!("there is no {others} {name}, and cron jobs cannot be read: {why}")
             }
         }
     }

@@ -36,7 +36,7 @@ pub struct Args {
     /// Bytes per second that the registry sends to all nodes together
     #[arg(long, value_name = "RATE", default_value = "100MB", value_parser = rate)]
     uplink: u64,
-    /// Play only this scene: everywhere, list, join, full-disk, wrong-tag, private or schedule
+    /// Play only this scene: everywhere, list, prefetch, join, full-disk, wrong-tag, private or schedule
     #[arg(long, value_name = "NAME", value_parser = scene)]
     scenario: Option<&'static Scene>,
     /// Keep the cluster after the story, until Ctrl-C

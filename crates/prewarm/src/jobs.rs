@@ -15,7 +15,7 @@ use prewarm_api::selector::text::{self, Requirement};
 
 use crate::reach::{Feed, Reader};
 
-pub use failure::{FORGOTTEN, Failure, Group, failures, grouped, status_for};
+pub use failure::{FORGOTTEN, Failure, Group, failures, grouped, status_for, status_of};
 pub use name::JobName;
 pub use state::State;
 

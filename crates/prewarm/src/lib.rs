@@ -18,6 +18,7 @@ mod jobs;
 pub mod lint;
 pub mod nodes;
 mod operation;
+mod prefetches;
 pub mod pull;
 mod query;
 mod reach;

@@ -1,8 +1,9 @@
 //! `prewarm pull`: makes a job for one image or for a list and waits for it on request; with a schedule, it makes a
-//! cron job instead.
+//! cron job instead, and with a number of nodes an ImagePrefetch.
 
 mod every;
 mod manifest;
+mod prefetch;
 mod progress;
 mod wait;
 
@@ -15,19 +16,26 @@ use kube::api::{DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, ResourceExt as _};
 use prewarm_api::kruise::{
-    ADVANCED_CRON_JOB, AdvancedCronJob, IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob,
+    self, ADVANCED_CRON_JOB, AdvancedCronJob, IMAGE_LIST_PULL_JOB, ImageListPullJob, ImagePullJob,
 };
+use prewarm_api::ofen::{self, IMAGE_PREFETCH, ImagePrefetch};
 
 use crate::answer::Answer;
 use crate::operation;
 use crate::reach::{Cluster, Reach, Request, Scope};
 use crate::show::{Format, Output, json, yaml};
 
+/// How many nodes pull at once if nothing is said.
+const PARALLELISM: i32 = 10;
+
 /// Put images on nodes
 ///
 /// One image makes an ImagePullJob, several make an ImageListPullJob. Without --node, --selector or --pods, every
 /// node is selected. With --every it makes an AdvancedCronJob, which pulls the images as a list whenever its
 /// schedule is due.
+///
+/// With --replicas or --all-nodes it makes an ImagePrefetch: a few nodes ask the registry, the others take the images
+/// from mirrors, and the images are kept there until it is deleted.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -36,6 +44,7 @@ Examples:
   prewarm pull registry.example/bank/ledger:3.2 --secret regcred -n bank
   prewarm pull nginx:1.29 --name nginx --dry-run > job.yaml
   prewarm pull nginx:1.29 redis:8 --every '0 2 * * *' --zone Europe/Berlin --policy always
+  prewarm pull registry.example/shop/web:1.0 --replicas 3 --wait
 
 Exit codes:
   0  the job was made; with --wait, every node has every image
@@ -55,9 +64,15 @@ pub struct Args {
     /// Pull on nodes that run pods of the namespace with these labels
     #[arg(long, value_name = "LABELS", help_heading = "Nodes")]
     pub pods: Option<String>,
-    /// How many nodes pull at once
-    #[arg(long, value_name = "N", default_value = "10", value_parser = parallelism)]
-    pub parallelism: i32,
+    /// Keep the images on so many of the nodes, few of which ask the registry
+    #[arg(long, value_name = "N", help_heading = "Nodes", value_parser = replicas)]
+    pub replicas: Option<i32>,
+    /// Keep the images on all of the nodes, few of which ask the registry
+    #[arg(long, help_heading = "Nodes")]
+    pub all_nodes: bool,
+    /// How many nodes pull at once [default: 10]
+    #[arg(long, value_name = "N", value_parser = parallelism)]
+    pub parallelism: Option<i32>,
     /// A Secret of the namespace with credentials; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub secret: Vec<String>,
@@ -103,13 +118,33 @@ fn parallelism(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| "write a number of nodes, such as 10; 0 pauses the job".to_owned())
 }
 
+fn replicas(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number >= 1);
+    number.ok_or_else(|| "write a number of nodes, such as 3, or give --all-nodes".to_owned())
+}
+
+impl Args {
+    /// Whether an ImagePrefetch is meant.
+    fn is_prefetch(&self) -> bool {
+        self.replicas.is_some() || self.all_nodes
+    }
+
+    fn parallelism(&self) -> i32 {
+        self.parallelism.unwrap_or(PARALLELISM)
+    }
+}
+
 pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     anyhow::ensure!(
         !args.scope.all_namespaces,
         "a job is made in one namespace; choose it with -n instead of -A"
     );
+    if args.is_prefetch() {
+        prefetch::check_flags(args)?;
+    }
     let timetable = every::timetable(args)?;
     let mut object = match &timetable {
+        _ if args.is_prefetch() => manifest::prefetch(args)?,
         None => manifest::job(args)?,
         Some(_) => manifest::cron(args)?,
     };
@@ -131,6 +166,9 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
         return Ok(answer);
     }
     answer.print().context("cannot write the answer")?;
+    if args.is_prefetch() {
+        return prefetch::until_ready(&cluster, &made, args.timeout).await;
+    }
     wait::until_over(&cluster, &made, args.timeout).await
 }
 
@@ -154,11 +192,15 @@ async fn create(
 ) -> anyhow::Result<DynamicObject> {
     let object: DynamicObject = serde_json::from_value(object.clone()).context("reading the job again")?;
     let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
-    let resource = resource(&kind);
+    let resource = match kind.as_str() {
+        IMAGE_PREFETCH => ApiResource::erase::<ImagePrefetch>(&()),
+        kind => resource(kind),
+    };
     let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespace, &resource);
     let request = match kind.as_str() {
         ADVANCED_CRON_JOB => Request::of::<AdvancedCronJob>("create", Some(namespace)),
         IMAGE_LIST_PULL_JOB => Request::of::<ImageListPullJob>("create", Some(namespace)),
+        IMAGE_PREFETCH => Request::of::<ImagePrefetch>("create", Some(namespace)),
         _ => Request::of::<ImagePullJob>("create", Some(namespace)),
     };
     let mut made = api
@@ -170,12 +212,13 @@ async fn create(
 }
 
 fn resource(kind: &str) -> ApiResource {
-    let (group, version) = prewarm_api::kruise::API_VERSION.split_once('/').unwrap_or_default();
+    let (group, version) = kruise::API_VERSION.split_once('/').unwrap_or_default();
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
 /// The name under which kubectl reports what it has made.
 fn short_name(object: &DynamicObject) -> String {
-    let kind = object.types.as_ref().map(|types| types.kind.to_lowercase()).unwrap_or_default();
-    format!("{kind}.{}/{}", prewarm_api::kruise::GROUP, object.name_any())
+    let kind = object.types.as_ref().map(|types| types.kind.as_str()).unwrap_or_default();
+    let group = if kind == IMAGE_PREFETCH { ofen::GROUP } else { kruise::GROUP };
+    format!("{}.{group}/{}", kind.to_lowercase(), object.name_any())
 }

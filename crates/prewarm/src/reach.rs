@@ -12,7 +12,7 @@ use clap::Args as ClapArgs;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
 
-pub use feed::{Feed, Narrow, Reader, or_refusal};
+pub use feed::{Feed, Narrow, Reader, or_refusal, or_undefined};
 pub use lease::{SeenLease, look_twice};
 use trouble::cause;
 pub use trouble::{Request, sentence};

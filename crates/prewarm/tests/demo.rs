@@ -11,7 +11,8 @@ use kube::{Api, Client, Config};
 use prewarm_api::kruise::NodeImage;
 use rustix::process::{Pid, Signal, kill_process};
 
-const SCENES: [&str; 7] = ["everywhere", "list", "join", "full-disk", "wrong-tag", "private", "schedule"];
+const SCENES: [&str; 8] =
+    ["everywhere", "list", "prefetch", "join", "full-disk", "wrong-tag", "private", "schedule"];
 
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_prewarm"));

@@ -27,6 +27,8 @@ mod link;
 mod loosen;
 #[path = "real_agent/many.rs"]
 mod many;
+#[path = "real_agent/mirrors.rs"]
+mod mirrors;
 #[path = "real_agent/program.rs"]
 mod program;
 #[path = "real_agent/pulling.rs"]
@@ -65,6 +67,10 @@ use link::{
     an_attempt_ends_during_a_long_cut_and_the_next_one_arrives,
 };
 use many::two_hundred_and_fifty_six_names_with_five_tags_each_are_pulled;
+use mirrors::{
+    an_image_comes_from_mirrors_alone_by_the_flags_of_the_agent,
+    cri_o_refuses_images_that_must_come_from_mirrors_alone,
+};
 use prewarm_testkit::real_tests;
 use pulling::{
     an_image_that_is_there_costs_the_registry_nothing_unless_it_is_to_be_asked,
@@ -77,6 +83,8 @@ use secrets::{
 };
 
 real_tests! {
+    an_image_comes_from_mirrors_alone_by_the_flags_of_the_agent,
+    cri_o_refuses_images_that_must_come_from_mirrors_alone,
     every_form_of_reference_is_pulled_on_containerd,
     every_form_of_reference_is_pulled_on_cri_o,
     an_image_that_is_there_costs_the_registry_nothing_unless_it_is_to_be_asked,

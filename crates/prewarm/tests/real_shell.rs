@@ -136,6 +136,16 @@ async fn a_check_reports_what_is_missing_and_what_interferes() -> anyhow::Result
         "✓ OpenKruise's manager is stopped",
     ];
     says("check --pre", 1, &stopped)?;
+    for arguments in
+        ["create namespace ofen-system", "create deployment ofen-controller --image ofen -n ofen-system"]
+    {
+        server.kubectl(arguments.split(' ')).await?;
+    }
+    let of_ofen = [
+        "‼ ofen's controller ofen-system/ofen-controller is installed: ",
+        "scale deployment ofen-controller",
+    ];
+    says("check --pre", 1, &of_ofen)?;
     let anna = Shell { program: program(), kubeconfig: server.kubeconfig_as("anna", None)? };
     let seen = anna.run("check --pre");
     ensure!(seen.contains("✗ you may not create customresourcedefinitions, "), "{seen}");

@@ -126,7 +126,7 @@ fn the_whole_story_ends_well_and_leaves_the_summary() {
     assert_clean(&ended);
     let text = ended.shown.text();
     assert_eq!(ended.code, 0, "{text}");
-    assert_eq!(text.matches('✓').count(), 7, "{text}");
+    assert_eq!(text.matches('✓').count(), 8, "{text}");
     assert!(text.contains("nothing is left behind"), "{text}");
     assert!(ended.shown.frames.len() > 1, "nothing was drawn again");
 }

@@ -221,17 +221,83 @@ async fn requests_of(line: &'static str) -> Vec<String> {
 async fn a_status_lists_jobs_only_and_nodes_only_for_jobs_that_are_named() {
     let group = "GET /apis/apps.kruise.io/v1beta1";
     let kinds = ["advancedcronjobs", "imagelistpulljobs", "imagepulljobs"];
-    assert_eq!(requests_of("status -A").await, kinds.map(|kind| format!("{group}/{kind}")));
+    let of_ofen = "GET /apis/ofen.cybozu.io/v1";
+    let mut all: Vec<String> = kinds.map(|kind| format!("{group}/{kind}")).into();
+    all.push(format!("{of_ofen}/imageprefetches"));
+    assert_eq!(requests_of("status -A").await, all);
     let [crons, lists, ones] = kinds.map(|kind| format!("{group}/namespaces/shop/{kind}"));
-    let nodes = format!("{group}/nodeimages");
-    assert_eq!(requests_of("status web base -n shop").await, [&*crons, &*lists, &*ones, &*nodes]);
-    assert_eq!(requests_of("status nightly -n shop").await, [&*crons, &*lists, &*ones]);
+    let (nodes, kept) = (format!("{group}/nodeimages"), format!("{of_ofen}/namespaces/shop/imageprefetches"));
+    assert_eq!(requests_of("status web base -n shop").await, [&*crons, &*lists, &*ones, &*nodes, &*kept]);
+    assert_eq!(requests_of("status nightly -n shop").await, [&*crons, &*lists, &*ones, &*kept]);
+    // Where the kind is named, no other is asked for.
+    let (sets, kept) =
+        (format!("{of_ofen}/nodeimagesets"), format!("{of_ofen}/namespaces/depot/imageprefetches"));
+    assert_eq!(
+        requests_of("explain ip/tools -n depot").await,
+        ["GET /api/v1/nodes", &*nodes, &*kept, &*sets]
+    );
+    assert_eq!(requests_of("explain nodeimageset/by-hand").await, ["GET /api/v1/nodes", &*nodes, &*sets]);
     // Only the kinds that the cron job makes are requested, and Jobs only for one that makes them.
     let jobs = "GET /apis/batch/v1/namespaces/shop/jobs";
     assert_eq!(requests_of("explain acj/nightly -n shop").await, [&*crons, &*lists]);
     assert_eq!(requests_of("explain acj/report -n shop").await, [&*crons, jobs]);
     assert_eq!(requests_of("images").await, [format!("{group}/nodeimages")]);
     assert_eq!(requests_of("nodes node-1").await, [format!("{group}/nodeimages")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_definition_of_image_prefetches_nothing_is_said_of_them() {
+    let world = World::start().await;
+    let definitions =
+        prewarm_api::crd::all().iter().filter(|definition| definition.spec.group != "ofen.cybozu.io");
+    for definition in definitions {
+        world.server.install(&serde_json::to_value(definition).expect("JSON")).expect("a definition");
+    }
+    let seen = run(world.altered(|_| {}), "status").await;
+    assert_eq!(
+        seen,
+        "$ prewarm status\nNo pull jobs and no cron jobs found in namespace default; -A lists all namespaces.\n"
+    );
+    let seen = run(world.altered(|_| {}), "status nosuch").await;
+    assert!(seen.contains("error: there is no pull job and no cron job nosuch;"), "{seen}");
+    let seen = run(world.altered(|_| {}), "explain imageprefetch/nosuch").await;
+    assert!(seen.contains("the cluster has no ImagePrefetches; install the definitions"), "{seen}");
+    let seen = run(world.altered(|_| {}), "pull redis:8 --replicas 2").await;
+    assert!(seen.contains("has no ImagePrefetches: install the definitions"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_status_shows_how_an_image_prefetch_goes_on() {
+    let world = World::start().await;
+    world.server.install_definitions();
+    furnish(&world.server.client()).await.expect("the cluster of the fixture");
+    let mut watched = Watched::start(&world.shell, &["status", "-n", "depot", "--watch"]);
+    assert!(watched.until("imageprefetch/tools").contains("Running   1/5"));
+    let prefetches: kube::Api<prewarm_api::ofen::ImagePrefetch> =
+        kube::Api::namespaced(world.server.client(), "depot");
+    let patch = serde_json::json!({"status": {"imagePulledNodes": 2}});
+    let params = kube::api::PatchParams::default();
+    prefetches.patch_status("tools", &params, &kube::api::Patch::Merge(patch)).await.expect("a patch");
+    let line = watched.later("imageprefetch/tools").await;
+    assert!(line.contains("Running   2/5"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_of_images_that_stay_waits_until_they_are_on_every_node() {
+    let world = World::start().await;
+    world.server.install_definitions();
+    furnish(&world.server.client()).await.expect("the cluster of the fixture");
+    let arguments = ["pull", "redis:8", "--replicas", "2", "--name", "kept", "-n", "shop", "--wait"];
+    let mut waiting = Watched::start(&world.shell, &arguments);
+    assert_eq!(waiting.later("created").await, "imageprefetch.ofen.cybozu.io/kept created");
+    let prefetches: kube::Api<prewarm_api::ofen::ImagePrefetch> =
+        kube::Api::namespaced(world.server.client(), "shop");
+    let ready = serde_json::json!({"type": "Ready", "status": "True", "reason": "ImagePrefetchReady",
+        "message": "all images are on 2 of 2 nodes", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let status = serde_json::json!({"observedGeneration": 1, "desiredNodes": 2, "imagePulledNodes": 2, "conditions": [ready]});
+    let patch = kube::api::Patch::Merge(serde_json::json!({ "status": status }));
+    prefetches.patch_status("kept", &kube::api::PatchParams::default(), &patch).await.expect("a patch");
+    assert_eq!(waiting.later("redis:8").await, "redis:8 is on 2 nodes");
 }
 
 #[tokio::test(flavor = "multi_thread")]

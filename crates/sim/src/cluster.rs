@@ -10,7 +10,7 @@ use prewarm_control_plane::ControlPlane;
 use prewarm_embedded::Options;
 use serde_json::{Value, json};
 
-use crate::node::Node;
+use crate::node::{Node, Peers};
 
 /// A cluster in one process. It can do everything that its control plane can.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub struct Cluster {
     pub nodes: BTreeMap<String, Node>,
     /// The images that the registry has, and how long pulling them takes.
     images: Vec<(String, Duration)>,
+    /// What mirrors take from.
+    peers: Peers,
 }
 
 impl Deref for Cluster {
@@ -73,6 +75,8 @@ impl Cluster {
         for (image, takes) in &self.images {
             node.runtime.image(image).takes(*takes);
         }
+        self.peers.join(name, &node.runtime);
+        node.peers = self.peers.clone();
         node.start();
         self.nodes.insert(name.to_owned(), node);
     }
@@ -83,5 +87,6 @@ impl Cluster {
         if let Some(mut node) = self.nodes.remove(name) {
             node.kill().await;
         }
+        self.peers.leave(name);
     }
 }

@@ -1,12 +1,15 @@
 //! One node: the real agent on a fake runtime.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use prewarm_agent::config::{Config, RuntimeChoice};
+use futures::FutureExt as _;
+use prewarm_agent::config::{Config, Mirrors, RuntimeChoice};
 use prewarm_agent::secrets::KubeSecrets;
 use prewarm_agent::{Agent, Metrics, run};
 use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
+use prewarm_api::reference::ImageRef;
 use prewarm_clock::Clock;
 use prewarm_control_plane::spawn_until;
 use prewarm_embedded::Server;
@@ -25,8 +28,32 @@ pub struct Node {
     pub faults: Faults,
     server: Server,
     clock: Arc<dyn Clock>,
+    /// The runtimes of all nodes, of which mirrors take what they have.
+    pub(crate) peers: Peers,
     running: Option<Running>,
     metrics: Metrics,
+}
+
+/// The runtimes of all nodes of a cluster.
+#[derive(Clone, Default)]
+pub(crate) struct Peers(Arc<Mutex<BTreeMap<String, Fake>>>);
+
+impl Peers {
+    pub(crate) fn join(&self, name: &str, runtime: &Fake) {
+        self.runtimes().insert(name.to_owned(), runtime.clone());
+    }
+
+    pub(crate) fn leave(&self, name: &str) {
+        self.runtimes().remove(name);
+    }
+
+    fn have(&self, reference: &ImageRef) -> bool {
+        self.runtimes().values().any(|runtime| runtime.has(&reference.full()))
+    }
+
+    fn runtimes(&self) -> MutexGuard<'_, BTreeMap<String, Fake>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Running {
@@ -40,7 +67,8 @@ impl Node {
     pub fn new(name: &str, server: &Server, clock: Arc<dyn Clock>) -> Self {
         let (runtime, faults) = (Fake::new(), Faults::none());
         let metrics = Metrics::new();
-        Self { name: name.to_owned(), runtime, faults, server: server.clone(), clock, running: None, metrics }
+        let (name, server, peers) = (name.to_owned(), server.clone(), Peers::default());
+        Self { name, runtime, faults, server, clock, peers, running: None, metrics }
     }
 
     /// Starts the agent.
@@ -80,9 +108,20 @@ impl Node {
             parallel: 2,
             min_free: MinFree::Bytes(0),
             drain: Duration::from_secs(10),
+            mirrors: self.mirrors(),
         };
         let credentials = Arc::new(KubeSecrets::new(client.clone(), DEFAULT_CONFIG_NAMESPACE.to_owned()));
         Agent::new(config, client, credentials, self.clock.clone())
+    }
+
+    /// Mirrors that have what any node has.
+    fn mirrors(&self) -> Mirrors {
+        let (own, peers) = (self.runtime.clone(), self.peers.clone());
+        Mirrors::Simulated(Arc::new(move |reference, digest| {
+            let own = own.clone();
+            own.mirror(&reference, peers.have(&reference));
+            async move { own.bring(&reference, digest.as_deref()).await }.boxed()
+        }))
     }
 
     /// Asks the agent to stop, as SIGTERM does, and waits until it has.
@@ -113,5 +152,11 @@ impl Node {
     /// How often a pull of this reference was completed.
     pub fn pulls(&self, reference: &str) -> usize {
         self.runtime.calls_of(reference).len()
+    }
+
+    /// How often it was fetched, from the registry or from mirrors.
+    pub fn fetches(&self, reference: &str) -> usize {
+        let full = ImageRef::parse(reference).expect("a reference").full();
+        self.pulls(reference) + self.runtime.brought().iter().filter(|brought| **brought == full).count()
     }
 }

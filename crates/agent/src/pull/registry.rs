@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::refusal::{Complaint, failure};
 use super::{Tools, Update, absence};
-use crate::look::id;
+use crate::look::held;
 use crate::secrets;
 
 /// How often an attempt that somebody else's cancellation ended is repeated at once: on CRI-O, callers share a pull.
@@ -166,7 +166,7 @@ impl<'a> Pull<'a> {
     async fn confirm(&self, asking: Asking<Complaint>) -> Outcome {
         match self.tools.runtime.image(&self.task.reference).await {
             Ok(Some(image)) => Outcome::Succeeded {
-                image_id: id(&self.task.key, &image),
+                image: held(&self.task.key, &self.task.reference, &image, &self.tools.runtime).await,
                 was_present: false,
                 results: self.results(asking),
             },

@@ -38,7 +38,8 @@ impl Loop {
     fn begin(&mut self, start: Start) {
         let Some((runtime, room)) = self.runtime.clone() else { return };
         self.agent.metrics.began(start.waited);
-        let tools = Tools { runtime, credentials: self.agent.credentials.clone(), room };
+        let (credentials, mirrors) = (self.agent.credentials.clone(), self.mirrors.clone());
+        let tools = Tools { runtime, credentials, room, mirrors };
         let sender = self.sender.clone();
         let number = start.attempt;
         debug!(attempt = number, image = %start.task.reference, "attempting");

@@ -2,6 +2,7 @@
 //! the worklist, which decides. Here it only observes what happened.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
@@ -28,7 +29,7 @@ use crate::config::RuntimeChoice;
 use crate::connection::{Found, NoRuntime, answering};
 use crate::look;
 use crate::metrics::{Metrics, Target};
-use crate::pull::{Update, absence};
+use crate::pull::{MirrorOnly, Update, absence};
 use crate::room::RoomGuard;
 
 impl Loop {
@@ -180,6 +181,8 @@ impl Loop {
             self.find_disk(runtime.clone());
         }
         self.runtime = Some((runtime, room));
+        // What was tried out with another runtime says nothing about this one.
+        self.mirrors = Arc::new(MirrorOnly::new(self.agent.config.mirrors.clone()));
         // It may keep its images on another disk.
         self.gate = Gate::default();
         self.check_at = Some(self.start.elapsed());

@@ -101,3 +101,23 @@ async fn a_removal_while_no_agent_ran_is_found_by_the_next_one() {
     assert_eq!((lost.succeeded, node.fake.calls().len()), (1, 1));
     assert!(node.seconds() < 65.0);
 }
+
+/// ofen W17: removals are listened for again after containerd was away, and not only looked for once a minute.
+#[tokio::test(start_paused = true)]
+async fn a_removal_after_a_restart_of_containerd_is_noticed_at_once() {
+    let mut node = Node::new();
+    node.fake.image(APP).takes(Duration::from_secs(3));
+    node.ask(json!({ NAME: image(&["1"]) })).await;
+    node.start();
+    node.settled(1).await;
+    for _ in 0..2 {
+        node.fake.stop();
+        pass(5.0).await;
+        node.fake.start();
+        pass(65.0).await;
+    }
+    let before = node.seconds();
+    assert!(node.fake.remove(APP));
+    node.fake.started(APP).await;
+    assert!(node.seconds() - before < 2.0, "{}", node.seconds() - before);
+}

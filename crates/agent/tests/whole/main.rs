@@ -16,6 +16,7 @@ mod doubt;
 mod events;
 mod eviction;
 mod lifecycle;
+mod mirrors;
 mod node;
 mod operations;
 mod outages;

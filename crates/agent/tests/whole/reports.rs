@@ -17,8 +17,8 @@ const NAME: &str = "reg.example/app";
 #[tokio::test(start_paused = true)]
 async fn the_status_has_exactly_the_fields_of_old_and_ours_beside_them() {
     let mut node = Node::new();
-    node.fake.image(APP).takes(Duration::from_secs(1));
-    node.fake.image("reg.example/app:2").takes(Duration::from_secs(1));
+    let digests =
+        [APP, "reg.example/app:2"].map(|image| node.fake.image(image).takes(Duration::from_secs(1)).digest());
     node.ask(json!({ NAME: image(&["2", "1"]) })).await;
     node.start();
     let mut status = node.settled(2).await;
@@ -26,8 +26,9 @@ async fn the_status_has_exactly_the_fields_of_old_and_ours_beside_them() {
     assert_eq!(status.reported_by.take().as_deref(), Some("agent-1"));
     let time = |text: &str| Some(serde_json::from_value(json!(text)).unwrap());
     let ids: Vec<_> = tags(&status).into_iter().map(|tag| tag.image_id).collect();
-    let done = |tag: &str, image_id: &Option<String>| ImageTagStatus {
+    let done = |tag: &str, image_id: &Option<String>, digest: &String| ImageTagStatus {
         tag: tag.to_owned(),
+        digest: Some(digest.clone()),
         phase: PullPhase::Succeeded,
         progress: 100,
         start_time: time("2026-11-15T08:00:00Z"),
@@ -35,7 +36,7 @@ async fn the_status_has_exactly_the_fields_of_old_and_ours_beside_them() {
         image_id: image_id.clone(),
         ..ImageTagStatus::default()
     };
-    let image = ImageStatus { tags: vec![done("1", &ids[0]), done("2", &ids[1])] };
+    let image = ImageStatus { tags: vec![done("1", &ids[0], &digests[0]), done("2", &ids[1], &digests[1])] };
     let wanted = NodeImageStatus {
         desired: 2,
         succeeded: 2,

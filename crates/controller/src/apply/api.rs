@@ -6,6 +6,7 @@ macro_rules! with_api {
     ($client:expr, $kind:expr, $namespace:expr, $api:ident => $call:expr, else $other:expr) => {{
         use k8s_openapi::api::core::v1::Secret;
         use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImageListPullJob, ImagePullJob, NodeImage};
+        use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
         use prewarm_plan::cluster::Kind;
 
         use $crate::apply::api::reach;
@@ -29,8 +30,12 @@ macro_rules! with_api {
             Kind::AdvancedCronJob => {
                 reach!($api = kube::Api::<AdvancedCronJob>::namespaced($client, $namespace), $call)
             }
+            Kind::ImagePrefetch => {
+                reach!($api = kube::Api::<ImagePrefetch>::namespaced($client, $namespace), $call)
+            }
+            Kind::NodeImageSet => reach!($api = kube::Api::<NodeImageSet>::all($client), $call),
             Kind::Job => reach!($api = kube::Api::<SlimJob>::namespaced($client, $namespace), $call),
-            Kind::Node | Kind::Pod => $other,
+            Kind::Node | Kind::Pod | Kind::ConfigMap => $other,
         }
     }};
 }

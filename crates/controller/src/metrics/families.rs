@@ -7,6 +7,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::ofen::Ofen;
+
 /// What comes before the name of every metric.
 const PREFIX: &str = "prewarm_controller";
 /// Turns are told apart from a tenth of a millisecond to ten seconds.
@@ -16,6 +18,7 @@ const GRANT_BUCKETS: [f64; 11] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 
 pub struct Families {
     pub registry: Registry,
+    pub ofen: Ofen,
     pub own: Own,
     pub passes: Family<One, Counter>,
     pub turns: Histogram,
@@ -43,6 +46,7 @@ impl Families {
     pub fn new() -> Self {
         let families = Self {
             registry: Registry::with_prefix(PREFIX),
+            ofen: Ofen::new(),
             own: Own::default(),
             passes: Family::default(),
             turns: Histogram::new(TURN_BUCKETS),

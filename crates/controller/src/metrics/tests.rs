@@ -2,10 +2,14 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use prewarm_api::kruise::{FailureClass, SkipReason};
+use prewarm_api::ofen::RegistryPolicy;
 use prewarm_plan::cluster::advanced_cron_job::runs::Fate;
+use prewarm_plan::cluster::image_prefetch::status::PrefetchSize;
 use prewarm_plan::cluster::measure::Measured;
 use prewarm_plan::cluster::measure::{End, Phase};
+use prewarm_plan::cluster::node_image_set::size::SetImage;
 use prewarm_plan::cluster::size::{BroadcastPods, JobNodes, JobStates, Jobs, Nodes, Tags};
+use prewarm_plan::object::ObjectKey;
 
 use super::*;
 
@@ -38,6 +42,10 @@ fn every_series_is_there_from_the_start_at_zero() {
         "broadcast_job",
         "broadcast_job_status",
         "advanced_cron_job_status",
+        "image_prefetch",
+        "image_prefetch_status",
+        "node_image_set",
+        "node_image_set_status",
         "child",
         "pod",
         "run",
@@ -47,7 +55,7 @@ fn every_series_is_there_from_the_start_at_zero() {
     assert_eq!(Written::all().into_iter().map(Written::as_str).collect::<Vec<_>>(), written);
     assert_eq!(counts("api_writes_total{"), written.len() * WriteResult::ALL.len());
     assert_eq!(counts("watch_reconnects_total{"), Kind::ALL.len());
-    assert_eq!((counts("passes_total{"), counts("jobs{"), counts("nodes{"), counts("tags{")), (6, 18, 5, 5));
+    assert_eq!((counts("passes_total{"), counts("jobs{"), counts("nodes{"), counts("tags{")), (8, 18, 5, 5));
     assert_eq!((counts("job_nodes{"), counts("broadcast_pods{"), counts("grants_ended_total{")), (8, 5, 14));
     assert_eq!((counts("cron_runs_started_total{"), counts("cron_runs_ended_total{")), (2, 4));
     assert_eq!((counts("cron_runs_skipped_total{"), counts("grant_duration_seconds_count{")), (6, 5));
@@ -66,7 +74,7 @@ fn a_turn_counts_the_passes_that_it_made() {
         }
         passes
     };
-    let [source, job, list, node, broadcast, cron] = Subject::ALL;
+    let [source, job, list, _, node, _, broadcast, cron] = Subject::ALL;
     let first = [(source, 1), (job, 2), (list, 3), (node, 4), (broadcast, 5), (cron, 6)];
     metrics.passed(passes(&first), Some(Duration::from_secs(2)));
     metrics.passed(passes(&[(node, 36)]), Some(Duration::from_secs(4)));
@@ -181,4 +189,50 @@ fn everything_else_is_counted_where_it_belongs() {
     assert_eq!(told(&metrics), wanted);
     metrics.leads(false);
     assert!(!told(&metrics).contains("leader 1"));
+}
+
+/// ofen R16
+#[test]
+fn image_prefetches_have_the_series_that_dashboards_of_today_know_as_long_as_they_exist() {
+    let metrics = Metrics::new();
+    let of_ofen = |metrics: &Metrics| -> Vec<String> {
+        let text = metrics.encode();
+        assert_eq!(text.matches("# EOF").count(), 1);
+        assert!(text.ends_with("# EOF\n"));
+        text.lines().filter(|line| line.starts_with("ofen_")).map(str::to_owned).collect()
+    };
+    assert_eq!(of_ofen(&metrics), Vec::<String>::new());
+    let key = ObjectKey { namespace: "team".to_owned(), name: "warm".to_owned() };
+    metrics.prefetches(&[PrefetchSize { key, is_ready: true, pulled: 4, failed: 1 }]);
+    let labels = r#"{namespace="team",imageprefetch="warm"}"#;
+    let wanted = [
+        format!("ofen_imageprefetch_ready{labels} 1"),
+        format!("ofen_imageprefetch_image_pull_successful_nodes{labels} 4"),
+        format!("ofen_imageprefetch_image_pull_failed_nodes{labels} 1"),
+    ];
+    assert_eq!(of_ofen(&metrics), wanted);
+    metrics.prefetches(&[]);
+    assert_eq!(of_ofen(&metrics), Vec::<String>::new());
+    let many = |number: usize| {
+        let key = ObjectKey { namespace: "team".to_owned(), name: format!("warm-{number}") };
+        PrefetchSize { key, is_ready: false, pulled: 0, failed: 0 }
+    };
+    let image = SetImage {
+        set: "nodeimageset-warm-0123abcd".to_owned(),
+        node: "n1".to_owned(),
+        image: "nginx:1".to_owned(),
+        policy: RegistryPolicy::MirrorOnly,
+        bytes: Some(5_000_000),
+        seconds: None,
+    };
+    metrics.sets(&[image]);
+    let labels = r#"nodeimageset="nodeimageset-warm-0123abcd",image="nginx:1""#;
+    let wanted = [
+        format!(r#"ofen_nodeimageset_image_info{{{labels},registry_policy="MirrorOnly",node="n1"}} 1"#),
+        format!(r#"ofen_nodeimageset_image_size_bytes{{{labels},node="n1"}} 5000000"#),
+    ];
+    assert_eq!(of_ofen(&metrics), wanted);
+    metrics.sets(&[]);
+    metrics.prefetches(&(0..super::ofen::MOST_SERIES + 5).map(many).collect::<Vec<_>>());
+    assert_eq!(of_ofen(&metrics).len(), 3 * super::ofen::MOST_SERIES);
 }

@@ -47,6 +47,8 @@ impl Loop {
         if self.size_at.is_some_and(|at| at <= now) {
             let size = self.kernel.size(self.controller.clock.now());
             self.controller.metrics.holds(&size);
+            self.controller.metrics.prefetches(&size.prefetches);
+            self.controller.metrics.sets(&size.sets);
             self.controller.metrics.cannot_read(&self.kernel.trouble().unreadable.counts());
             self.size_at = size.recount_at.map(|at| self.instant(at).max(now + SIZE_INTERVAL));
         }

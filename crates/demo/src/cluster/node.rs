@@ -36,7 +36,9 @@ pub struct Site {
     pub directory: PathBuf,
     /// The address of the registry.
     pub registry: SocketAddr,
-    /// How many bytes a second it downloads.
+    /// The address of the nodes' mirrors.
+    pub mirrors: SocketAddr,
+    /// How many bytes a second it downloads, and as many it sends at the same time.
     pub link: Flow,
 }
 
@@ -51,6 +53,7 @@ impl Node {
     /// Registers a node that is ready, and starts its agent.
     pub(super) async fn start(site: Site, client: Client, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let store = Store::create(store::Config {
+            name: site.name.clone(),
             directory: site.directory.join(&site.name),
             hosts: [(REGISTRY.to_owned(), site.registry)].into(),
             link: Pace::new(site.link),
@@ -65,6 +68,7 @@ impl Node {
             parallel: PARALLEL,
             min_free: MinFree::default(),
             drain: Duration::ZERO,
+            mirrors: store.mirror_choice(site.mirrors),
         };
         let credentials = Arc::new(KubeSecrets::new(client.clone(), DEFAULT_CONFIG_NAMESPACE.to_owned()));
         let (agent, writer) = Agent::new(config, client, credentials, clock);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderName, HeaderValue,
+    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT,
     WWW_AUTHENTICATE,
 };
 use http::request::Parts;
@@ -16,6 +16,9 @@ const VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-ver
 const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
 pub(super) fn answer(request: &Parts, shelf: &mut Shelf) -> Response<Bytes> {
+    if let Some(repository) = route(request.uri.path()).and_then(Route::repository) {
+        shelf.note_client(repository, client(request));
+    }
     let mut answer = match settle(request, shelf) {
         Ok(answer) => answer,
         Err(refusal) => refusal.answer(),
@@ -26,6 +29,11 @@ pub(super) fn answer(request: &Parts, shelf: &mut Shelf) -> Response<Bytes> {
         *answer.body_mut() = Bytes::new();
     }
     answer
+}
+
+/// The name that a client gives itself.
+fn client(request: &Parts) -> &str {
+    request.headers.get(USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default()
 }
 
 fn settle(request: &Parts, shelf: &mut Shelf) -> Result<Response<Bytes>, Refusal> {

@@ -9,7 +9,7 @@ use http::header::{AUTHORIZATION, RANGE};
 
 /// What a path names.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Route<'a> {
+pub(crate) enum Route<'a> {
     /// The version check, by which clients find out that there is a registry.
     Ping,
     Manifest {
@@ -22,6 +22,16 @@ pub(super) enum Route<'a> {
     },
 }
 
+impl<'a> Route<'a> {
+    /// The repository that it is about.
+    pub fn repository(self) -> Option<&'a str> {
+        match self {
+            Self::Ping => None,
+            Self::Manifest { repository, .. } | Self::Blob { repository, .. } => Some(repository),
+        }
+    }
+}
+
 /// The requested part of a blob.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -32,7 +42,7 @@ pub(super) enum Part {
 }
 
 /// Reads a path. A repository may have slashes, so the path is read from its end.
-pub(super) fn route(path: &str) -> Option<Route<'_>> {
+pub(crate) fn route(path: &str) -> Option<Route<'_>> {
     let rest = path.strip_prefix("/v2")?;
     if rest.is_empty() || rest == "/" {
         return Some(Route::Ping);

@@ -22,6 +22,16 @@ pub(super) struct Repository {
     manifests: BTreeMap<String, &'static str>,
     blobs: BTreeSet<String>,
     account: Option<Account>,
+    traffic: Traffic,
+}
+
+/// Who asked for anything of a repository, and what was sent of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Clients by the names that they give themselves.
+    pub clients: BTreeSet<String>,
+    /// The bytes of manifests and blobs.
+    pub sent: u64,
 }
 
 struct Account {
@@ -81,6 +91,25 @@ impl Shelf {
 
     pub fn note_download(&mut self, digest: &str) {
         *self.downloads.entry(digest.to_owned()).or_default() += 1;
+    }
+
+    /// Records a request for anything of a repository.
+    pub fn note_client(&mut self, repository: &str, client: &str) {
+        if let Some(repository) = self.repositories.get_mut(repository) {
+            repository.traffic.clients.insert(client.to_owned());
+        }
+    }
+
+    /// Records bytes that leave.
+    pub fn note_sent(&mut self, repository: &str, bytes: u64) {
+        self.sent += bytes;
+        if let Some(repository) = self.repositories.get_mut(repository) {
+            repository.traffic.sent += bytes;
+        }
+    }
+
+    pub fn traffic(&self, repository: &str) -> Traffic {
+        self.repositories.get(repository).map(|repository| repository.traffic.clone()).unwrap_or_default()
     }
 
     pub fn downloads(&self, digest: &str) -> u64 {

@@ -1,5 +1,6 @@
-//! One pull, from a name to an image on the node.
+//! One pull, from a name to an image on the node, whether from the registry or from mirrors.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -29,15 +30,37 @@ pub(super) async fn pull(shared: &Arc<Shared>, call: &PullCall) -> Result<String
     let reference = ImageRef::parse(&call.name).map_err(|_unreadable| Refusal::BadReference)?;
     let shown = call.credential.as_ref().and_then(|credential| authorization(credential, &reference));
     let key = (reference, shown);
-    let begin = || fetch(Arc::clone(shared), key.clone()).boxed();
+    let begin = || from_registry(Arc::clone(shared), key.clone()).boxed();
     shared.pulls.join(key.clone(), begin).await
 }
 
-async fn fetch(shared: Arc<Shared>, (reference, shown): Key) -> Result<String, Refusal> {
-    let hold = Hold::new(&shared, &reference);
-    let source = Source::find(&shared.client, &shared.config.hosts, &reference, shown)?;
-    let root = source.resolve(reference.tag()).await?;
-    let (digest, manifest) = find_manifest(&hold, &source, &reference, &root).await?;
+async fn from_registry(shared: Arc<Shared>, (reference, shown): Key) -> Result<String, Refusal> {
+    let source = Source::find(&shared.node, &shared.config.hosts, &reference, shown)?;
+    fetch(shared, reference.tag(), source, &reference).await
+}
+
+/// Brings an image from the nodes' mirrors, and its registry is not asked. If a digest is given, its name will stand for that.
+pub(super) async fn bring(
+    shared: Arc<Shared>,
+    mirrors: SocketAddr,
+    reference: ImageRef,
+    digest: Option<String>,
+) -> Result<(), Refusal> {
+    let source = Source::mirrored(&shared.node, mirrors, &reference);
+    let wanted = digest.as_deref().unwrap_or_else(|| reference.tag());
+    fetch(shared, wanted, source, &reference).await.map(drop)
+}
+
+/// Makes what the source has under this tag or digest an image of the node.
+async fn fetch(
+    shared: Arc<Shared>,
+    wanted: &str,
+    source: Source,
+    reference: &ImageRef,
+) -> Result<String, Refusal> {
+    let hold = Hold::new(&shared, reference);
+    let root = source.resolve(wanted).await?;
+    let (digest, manifest) = find_manifest(&hold, &source, reference, &root).await?;
     let parts = manifest.parts();
     shared.state().need_parts(hold.number, parts.values().map(|part| (part.digest.clone(), part.size)));
     let downloads = parts.values().cloned().map(|part| download(&shared, &source, part));

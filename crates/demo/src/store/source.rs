@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Empty;
 use hyper::body::Incoming;
@@ -21,7 +21,7 @@ use prewarm_runtime::serve::{Refusal, Request as Asked};
 use super::manifest::Descriptor;
 use super::state::Root;
 
-pub(super) type Client = legacy::Client<HttpConnector, Empty<Bytes>>;
+type Client = legacy::Client<HttpConnector, Empty<Bytes>>;
 
 /// How many bytes a connection buffers. More would leave the registry before the node's link has room for them.
 const BUFFER: usize = 16 * 1024;
@@ -33,14 +33,6 @@ const MAX_IDLE: usize = 1;
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
                         application/vnd.docker.distribution.manifest.list.v2+json, \
                         application/vnd.docker.distribution.manifest.v2+json";
-
-pub(super) fn client() -> Client {
-    let mut connector = HttpConnector::new();
-    connector.set_recv_buffer_size(Some(BUFFER));
-    connector.set_nodelay(true);
-    let mut builder = legacy::Client::builder(TokioExecutor::new());
-    builder.http1_max_buf_size(BUFFER).pool_max_idle_per_host(MAX_IDLE).build(connector)
-}
 
 /// The two kinds of content in a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +46,37 @@ pub(super) enum Kind {
 /// One repository.
 #[derive(Clone)]
 pub(super) struct Source {
-    client: Client,
+    node: Node,
     address: SocketAddr,
     /// The URL up to and including the repository's name.
     url: String,
+    /// What a request to a mirror says: whose repository it is.
+    query: String,
     authorization: Option<String>,
+}
+
+/// The node that asks.
+#[derive(Clone)]
+pub(super) struct Node {
+    client: Client,
+    name: String,
+}
+
+impl Node {
+    pub fn new(name: String) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_recv_buffer_size(Some(BUFFER));
+        connector.set_nodelay(true);
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
+        let client = builder.http1_max_buf_size(BUFFER).pool_max_idle_per_host(MAX_IDLE).build(connector);
+        Self { client, name }
+    }
 }
 
 impl Source {
     /// Finds the registry of an image. Only loopback addresses can be reached.
     pub fn find(
-        client: &Client,
+        node: &Node,
         hosts: &BTreeMap<String, SocketAddr>,
         reference: &ImageRef,
         authorization: Option<String>,
@@ -73,14 +85,23 @@ impl Source {
         let known = hosts.get(host).copied().or_else(|| literal(host));
         let trouble = match known {
             Some(address) if address.ip().is_loopback() => {
-                let url = format!("http://{address}/v2/{}", reference.repository());
-                return Ok(Self { client: client.clone(), address, url, authorization });
+                return Ok(Self { authorization, ..Self::at(address, node, reference) });
             }
             Some(address) => format!("dial tcp {address}: connect: network is unreachable"),
             None => format!("dial tcp: lookup {host}: no such host"),
         };
         let url = format!("https://{host}/v2/{}/manifests/{}", reference.repository(), reference.tag());
         Err(Refusal::NoAnswer { request: Asked { method: "HEAD", url }, trouble })
+    }
+
+    /// The mirrors of an image's registry.
+    pub fn mirrored(node: &Node, mirrors: SocketAddr, reference: &ImageRef) -> Self {
+        Self { query: format!("?ns={}", reference.registry()), ..Self::at(mirrors, node, reference) }
+    }
+
+    fn at(address: SocketAddr, node: &Node, reference: &ImageRef) -> Self {
+        let url = format!("http://{address}/v2/{}", reference.repository());
+        Self { node: node.clone(), address, url, query: String::new(), authorization: None }
     }
 
     /// What a tag or a digest refers to.
@@ -109,18 +130,19 @@ impl Source {
             Kind::Manifest => "manifests",
             Kind::Blob => "blobs",
         };
-        Asked { method, url: format!("{}/{kind}/{name}", self.url) }
+        Asked { method, url: format!("{}/{kind}/{name}{}", self.url, self.query) }
     }
 
     async fn ask(&self, asked: &Asked) -> Result<Response<Incoming>, Refusal> {
         let method = if asked.method == "HEAD" { Method::HEAD } else { Method::GET };
         let mut request = Request::builder().method(method).uri(&asked.url).header(ACCEPT, ACCEPTED);
+        request = request.header(USER_AGENT, &self.node.name);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
         let no_answer = |trouble: String| Refusal::NoAnswer { request: asked.clone(), trouble };
         let request = request.body(Empty::new()).map_err(|error| no_answer(error.to_string()))?;
-        let answer = self.client.request(request).await;
+        let answer = self.node.client.request(request).await;
         answer.map_err(|error| no_answer(trouble(&error, self.address)))
     }
 

@@ -172,6 +172,19 @@ impl State {
         json!({ "manifests": manifests, "mediaType": INDEX, "schemaVersion": 2 }).to_string()
     }
 
+    /// What a name refers to, if its image is here.
+    pub fn root(&self, name: &str) -> Option<&Root> {
+        self.inventory.find(name).and_then(|_here| self.roots.get(name))
+    }
+
+    /// The size of a piece of content that belongs to an image, and its media type if names refer to it.
+    pub fn piece_of_image(&self, digest: &str) -> Option<(u64, Option<String>)> {
+        let belongs = self.images.values().any(|parts| parts.contains(digest));
+        let piece = self.content.get(digest).filter(|_| belongs)?;
+        let root = self.roots.values().find(|root| root.descriptor.digest == digest);
+        Some((piece.size, root.map(|root| root.media_type.clone())))
+    }
+
     /// Records that a pull begins, and returns its number.
     pub fn begin_pull(&mut self, reference: &ImageRef) -> u64 {
         let pull = Pull { reference: reference.clone(), manifests: BTreeSet::new(), parts: BTreeMap::new() };

@@ -6,6 +6,7 @@ use prewarm_api::kruise::{FailureClass, ImageListPullJob, ImageTagStatus, PullPh
 use serde_json::json;
 
 use super::fault::BrokenDownload;
+use super::prefetch::prefetch;
 use super::stage::size;
 use super::{Counts, Scene, Stage, Trouble};
 
@@ -19,6 +20,11 @@ pub const SCENES: &[Scene] = &[
         play: |stage| everywhere(stage).boxed_local(),
     },
     Scene { name: "list", about: "several images as one job", play: |stage| list(stage).boxed_local() },
+    Scene {
+        name: "prefetch",
+        about: "many nodes, of which one asks the registry",
+        play: |stage| prefetch(stage).boxed_local(),
+    },
     Scene {
         name: "join",
         about: "a node that joins is warmed at once",

@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use prewarm_api::kruise::{AdvancedCronJob, ImageListPullJob, ImagePullJob, ImageTagStatus, NodeImage};
+use prewarm_api::names::OWNER_NAME_LABEL;
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
 use prewarm_api::reference::ImageRef;
 use prewarm_image::{Image, Layer};
 use prewarm_plan::amount;
@@ -148,6 +150,27 @@ impl<'a> Stage<'a> {
             "metadata": {"name": name}, "spec": spec,
         });
         self.create::<ImageListPullJob>(job).await.map(drop)
+    }
+
+    /// Creates an ImagePrefetch.
+    pub async fn prefetch(&self, name: &str, spec: Value) -> Result<(), Trouble> {
+        let prefetch = json!({
+            "apiVersion": "ofen.cybozu.io/v1", "kind": "ImagePrefetch", "metadata": {"name": name}, "spec": spec,
+        });
+        self.create::<ImagePrefetch>(prefetch).await.map(drop)
+    }
+
+    /// The nodes of an ImagePrefetch that have begun, as their NodeImageSets report them.
+    pub async fn sets_of(&self, prefetch: &str) -> Result<Vec<NodeImageSet>, Trouble> {
+        let of_it = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={prefetch}"));
+        Ok(Api::all(self.client()).list(&of_it).await?.items)
+    }
+
+    /// Deletes an ImagePrefetch and waits until its NodeImageSets are gone. Its images stay on the nodes.
+    pub async fn delete_prefetch(&self, name: &str) -> Result<(), Trouble> {
+        self.api::<ImagePrefetch>().delete(name, &DeleteParams::background()).await?;
+        let what = format!("the end of the NodeImageSets of {name}");
+        self.wait(&what, async || Ok(self.sets_of(name).await?.is_empty().then_some(()))).await
     }
 
     /// Creates an AdvancedCronJob of an image list, one run at a time.

@@ -8,7 +8,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
-use prewarm_agent::config::Config;
+use prewarm_agent::config::{Config, Mirrors};
 use prewarm_agent::secrets::KubeSecrets;
 use prewarm_agent::{Agent, run};
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, NodeImage, NodeImageStatus, PullPhase};
@@ -49,6 +49,7 @@ impl Worker {
             parallel: 2,
             min_free: MinFree::default(),
             drain: Duration::ZERO,
+            mirrors: Mirrors::default(),
         };
         let credentials = Arc::new(KubeSecrets::new(client.clone(), DEFAULT_CONFIG_NAMESPACE.to_owned()));
         let (agent, writer) = Agent::new(config, client.clone(), credentials, clock);

@@ -6,6 +6,7 @@
 mod agent;
 mod contract;
 mod limits;
+mod mirrors;
 mod pulling;
 mod registry;
 mod site;

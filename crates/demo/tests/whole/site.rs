@@ -54,6 +54,7 @@ impl Site {
 pub fn node(registry: &Registry, link: Flow, disk: Disk) -> (Store, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let config = Config {
+        name: "node".to_owned(),
         directory: directory.path().join("images"),
         hosts: [HOST, "docker.io", "registry.example"]
             .map(|host| (host.to_owned(), registry.address()))

@@ -139,22 +139,7 @@ impl Cluster {
 
     /// The writes that the server has accepted so far. The embedded server has only ours, which are all recorded.
     pub async fn counts(&self) -> anyhow::Result<Option<Counts>> {
-        if !self.is_real() {
-            return Ok(None);
-        }
-        let text = self.client.request_text(Request::get("/metrics").body(Vec::new())?).await?;
-        let mut counts = Counts::new();
-        for line in text.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
-            let is_write = ["POST", "PUT", "PATCH", "APPLY", "DELETE"].contains(&label(line, "verb"));
-            if is_write && label(line, "code").starts_with('2') {
-                let (_, count) = line.rsplit_once(' ').context("a metric has a value")?;
-                let what = resource(label(line, "resource"), label(line, "subresource"));
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-                let count = count.parse::<f64>()? as u64;
-                *counts.entry(what).or_default() += count;
-            }
-        }
-        Ok(Some(counts))
+        if self.is_real() { counts(&self.client).await.map(Some) } else { Ok(None) }
     }
 
     /// What was written since `before`: as the server counts it, and where it does not count, as recorded.
@@ -194,6 +179,23 @@ impl Running {
         self.writer.await?;
         Ok(())
     }
+}
+
+/// The writes that a real server has accepted so far.
+pub async fn counts(client: &Client) -> anyhow::Result<Counts> {
+    let text = client.request_text(Request::get("/metrics").body(Vec::new())?).await?;
+    let mut counts = Counts::new();
+    for line in text.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
+        let is_write = ["POST", "PUT", "PATCH", "APPLY", "DELETE"].contains(&label(line, "verb"));
+        if is_write && label(line, "code").starts_with('2') {
+            let (_, count) = line.rsplit_once(' ').context("a metric has a value")?;
+            let what = resource(label(line, "resource"), label(line, "subresource"));
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let count = count.parse::<f64>()? as u64;
+            *counts.entry(what).or_default() += count;
+        }
+    }
+    Ok(counts)
 }
 
 pub fn node(number: usize) -> String {

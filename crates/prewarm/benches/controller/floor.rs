@@ -74,6 +74,12 @@ pub async fn replay(
 fn prepare(writes: &[Write], fresh: &mut Fresh) -> anyhow::Result<Vec<Ready>> {
     let mut ready = Vec::new();
     for write in writes.iter().filter(|write| write.is_taken()) {
+        if is_bound(write) {
+            let (path, body) = (write.path.clone(), Text::Fixed(write.body.to_vec()));
+            let (method, content_type) = (write.method.clone(), write.content_type.clone());
+            ready.push(Ready { method, path, content_type, body, object: Arc::default() });
+            continue;
+        }
         let path = fresh.path(&write.path);
         let object = object_of(write, &fresh.path(write.place()))?;
         let object = fresh.objects.entry(object).or_default().clone();
@@ -82,6 +88,13 @@ fn prepare(writes: &[Write], fresh: &mut Fresh) -> anyhow::Result<Vec<Ready>> {
         ready.push(Ready { method, path, content_type, body, object });
     }
     Ok(ready)
+}
+
+/// Whether it has to stay in its namespace: that of events about what is in none is fixed. Those of the run have to be gone.
+fn is_bound(write: &Write) -> bool {
+    let is_event = write.method == Method::POST && write.place().ends_with("/events");
+    let event = || serde_json::from_slice::<Value>(&write.body).unwrap_or_default();
+    is_event && event()["regarding"]["namespace"].is_null()
 }
 
 /// The path of the object that a write is about.

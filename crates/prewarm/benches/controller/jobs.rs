@@ -9,6 +9,8 @@ use k8s_openapi::NamespaceResourceScope;
 use kube::api::{WatchEvent, WatchParams};
 use kube::{Api, Client, Resource};
 use prewarm_api::kruise::{ImageListPullJob, ImagePullJob};
+use prewarm_api::names::condition::READY;
+use prewarm_api::ofen::ImagePrefetch;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -48,6 +50,16 @@ impl Ends for ImagePullJob {
 impl Ends for ImageListPullJob {
     fn succeeded(&self) -> Option<i32> {
         self.status.as_ref().filter(|status| status.completion_time.is_some()).map(|status| status.succeeded)
+    }
+}
+
+/// It never ends; it is ready.
+impl Ends for ImagePrefetch {
+    fn succeeded(&self) -> Option<i32> {
+        let status = self.status.as_ref()?;
+        let mut conditions = status.conditions.iter().flatten();
+        let is_ready = conditions.any(|condition| condition.type_ == READY && condition.status == "True");
+        is_ready.then_some(status.image_pulled_nodes)
     }
 }
 

@@ -46,6 +46,12 @@ pub struct Facts {
     pub rival_deployment: Asked<Option<Deployment>>,
     /// Daemons of other implementations.
     pub rival_daemons: Asked<Vec<DaemonSet>>,
+    /// Deployments of ofen's controller.
+    pub ofen_deployments: Asked<Vec<Deployment>>,
+    /// Each DaemonSet of ofen's program on the nodes.
+    pub ofen_daemons: Asked<Vec<DaemonSet>>,
+    /// The Lease of ofen's controller, read twice.
+    pub ofen_lease: Asked<SeenLease>,
     pub deployments: Asked<Vec<Deployment>>,
     pub daemon_sets: Asked<Vec<DaemonSet>>,
     /// The agents' pods.

@@ -1,6 +1,7 @@
 //! Asks the cluster for everything that a check depends on. If a question cannot be answered, a sentence takes the
 //! place of the answer, so that the rest is checked all the same.
 
+mod ofen;
 mod rights;
 
 use std::collections::BTreeMap;
@@ -53,7 +54,12 @@ pub async fn gather(cluster: &Cluster, namespaces: &Namespaces<'_>, stage: Stage
     let namespace = namespaces.controller;
     let asking = Asking { cluster, namespace };
     let clocks = asking.clocks().await?;
-    let [lease, rival_lease] = look_twice(asking.cluster, [(asking.namespace, LEASE), RIVAL]).await;
+    let ofen_deployments = asking.list(&asking.everywhere::<Deployment>(), &ListParams::default()).await;
+    let ofen_deployments =
+        ofen_deployments.map(|all| all.into_iter().filter(ofen::is_controller).collect::<Vec<_>>());
+    let ofen_in = ofen::namespace(&ofen_deployments);
+    let leases = [(asking.namespace, LEASE), RIVAL, (&*ofen_in, ofen::LEASE)];
+    let [lease, rival_lease, ofen_lease] = look_twice(asking.cluster, leases).await;
     let agents = ListParams::default().labels(&format!("app.kubernetes.io/name={}", AGENT.name));
     let controllers = ListParams::default().labels(&format!("app.kubernetes.io/name={}", CONTROLLER.name));
     let pods = asking.list(&asking.everywhere::<Pod>(), &agents).await;
@@ -87,6 +93,9 @@ pub async fn gather(cluster: &Cluster, namespaces: &Namespaces<'_>, stage: Stage
             .get(&Api::<Deployment>::namespaced(cluster.client.clone(), RIVAL.0), RIVAL_DEPLOYMENT)
             .await,
         rival_daemons: pick(&is_rival),
+        ofen_deployments,
+        ofen_daemons: pick(&ofen::is_daemon),
+        ofen_lease,
         daemon_sets: pick(&is_ours),
         deployments: asking.list(&asking.everywhere::<Deployment>(), &controllers).await,
         probes: asking.probes(pods.as_deref().unwrap_or_default()).await,

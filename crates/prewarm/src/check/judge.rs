@@ -5,6 +5,7 @@ mod agents;
 mod controller;
 mod definitions;
 mod kubernetes;
+mod ofen;
 mod openkruise;
 
 use super::facts::Facts;

@@ -29,7 +29,7 @@ impl About {
         let Self { nodes, kubeconfig, .. } = self;
         format!(
             "A cluster of {nodes} nodes in one process. Look at it from another terminal:\n  \
-             kubectl --kubeconfig {kubeconfig} get imagepulljobs,nodeimages -A\n"
+             kubectl --kubeconfig {kubeconfig} get imagepulljobs,imageprefetches,nodeimages -A\n"
         )
     }
 

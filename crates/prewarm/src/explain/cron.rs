@@ -26,12 +26,18 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads the cron jobs of this name and their runs. A name that no cron job has is an error.
-    pub async fn read(reader: &mut Reader, namespace: Option<&str>, name: &JobName) -> anyhow::Result<Self> {
+    /// Reads the cron jobs of this name and their runs. A name that no cron job has is an error; `others` are the jobs that were
+    /// looked for besides.
+    pub async fn read(
+        reader: &mut Reader,
+        namespace: Option<&str>,
+        name: &JobName,
+        others: &str,
+    ) -> anyhow::Result<Self> {
         let crons = Crons::read(reader, namespace).await?;
         let found = crons.named(name);
         if found.is_empty() {
-            return Err(crons.unknown(name));
+            return Err(crons.unknown(name, others));
         }
         let mut source = Self { crons, lists: None, broadcasts: None, jobs: None };
         let kinds = found.iter().filter_map(|cron| cron.spec.template.kind());

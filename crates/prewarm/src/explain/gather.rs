@@ -7,7 +7,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_plan::cluster::image_pull_job::explain::Why;
 use prewarm_plan::cluster::{Input, Kernel, Kind, Settings};
+use prewarm_plan::object::{NodeName, ObjectKey};
 use prewarm_process::slim::{SlimNode, SlimPod};
 
 use crate::jobs::{Job, JobName, Jobs};
@@ -19,8 +21,8 @@ pub struct World {
     pub jobs: Vec<Arc<ImagePullJob>>,
     pub images: BTreeMap<String, Arc<NodeImage>>,
     pub nodes: Vec<String>,
-    /// What the controller would know.
-    pub kernel: Kernel,
+    /// Why the nodes of unfinished jobs are where they are, by what the controller would know.
+    pub explained: BTreeMap<ObjectKey, BTreeMap<NodeName, Why>>,
 }
 
 /// The objects, read with one list for each kind.
@@ -70,8 +72,15 @@ impl Source {
         for job in &jobs {
             kernel.observe(Input::seen((**job).clone()), now);
         }
+        let mut explained = BTreeMap::new();
+        for job in &jobs {
+            let key = ObjectKey::of(&job.metadata);
+            if let Some(why) = kernel.explain::<ImagePullJob>(&key, now) {
+                explained.insert(key, why);
+            }
+        }
         let by_name = |image: Arc<NodeImage>| Some((image.metadata.name.clone()?, image));
-        Ok(World { jobs, images: images.into_iter().filter_map(by_name).collect(), nodes: names, kernel })
+        Ok(World { jobs, images: images.into_iter().filter_map(by_name).collect(), nodes: names, explained })
     }
 }
 

@@ -17,7 +17,7 @@ use crate::show::{self, Cell, Column, Look, counted, table};
 const COLUMNS: [Column; 3] = [Column::new("NODE"), Column::new("STATE"), Column::new("WHY")];
 
 /// What a kubelet does with a private image is its own decision.
-const KUBELET: &str = "\
+pub(super) const KUBELET: &str = "\
 The job names a Secret. By default kubelets run its image for every pod; one with imagePullCredentialsVerificationPolicy
 AlwaysVerify asks the registry again with the pod's own credentials, without fetching layers (docs/security.md).
 ";
@@ -131,13 +131,8 @@ impl Explained<'_> {
     }
 
     fn unfinished(&self) -> Vec<Row> {
-        let metadata = &self.job.metadata;
-        let key = ObjectKey {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
-        };
-        let explained = self.world.kernel.explain(&key, self.now).unwrap_or_default();
-        explained.into_iter().map(|(node, why)| self.row(&node, &why)).collect()
+        let explained = self.world.explained.get(&ObjectKey::of(&self.job.metadata));
+        explained.into_iter().flatten().map(|(node, why)| self.row(node, why)).collect()
     }
 
     fn row(&self, node: &str, why: &Why) -> Row {

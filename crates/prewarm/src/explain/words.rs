@@ -84,14 +84,14 @@ pub fn over(status: Option<&ImageTagStatus>, has_failed: bool, now: Timestamp) -
     }
 }
 
-fn present(status: Option<&ImageTagStatus>, now: Timestamp) -> String {
+pub(super) fn present(status: Option<&ImageTagStatus>, now: Timestamp) -> String {
     let end = status.and_then(|status| status.completion_time.as_ref());
     end.map_or("the image is present".to_owned(), |Time(end)| {
         format!("the image has been present since {end} ({} ago)", ago(*end, now))
     })
 }
 
-fn unanswered(since: Timestamp, now: Timestamp) -> (State, String) {
+pub(super) fn unanswered(since: Timestamp, now: Timestamp) -> (State, String) {
     let time = ago(since, now);
     if now.duration_since(since).as_secs() < ANSWER_SECONDS {
         return (State::Waiting, format!("was granted the pull {time} ago and may still answer"));
@@ -102,7 +102,11 @@ fn unanswered(since: Timestamp, now: Timestamp) -> (State, String) {
 /// Agents usually answer within a second.
 const ANSWER_SECONDS: i64 = 10;
 
-fn reported(has_started: bool, status: Option<&ImageTagStatus>, now: Timestamp) -> (State, String) {
+pub(super) fn reported(
+    has_started: bool,
+    status: Option<&ImageTagStatus>,
+    now: Timestamp,
+) -> (State, String) {
     let message = status.and_then(|status| status.message.clone()).filter(|message| !message.is_empty());
     if !has_started || status.is_some_and(|status| status.phase == PullPhase::Waiting) {
         let words = message.unwrap_or_else(|| "waits on the node for earlier pulls".to_owned());
@@ -132,7 +136,7 @@ fn failed(status: Option<&ImageTagStatus>) -> String {
 fn waiting(wait: &Wait) -> String {
     match wait {
         Wait::Held(Hold::Image) => "the job's image cannot be read; correct spec.image".to_owned(),
-        Wait::Held(Hold::Secrets(why)) => why.clone(),
+        Wait::Held(Hold::NotAllowed(why) | Hold::Secrets(why)) => why.clone(),
         Wait::Held(Hold::Siblings) => "waits until the other jobs of the list are made".to_owned(),
         Wait::Paused => "the job is paused: parallelism is 0; raise it to continue".to_owned(),
         Wait::Parallelism { limit, ahead } => {
@@ -143,19 +147,24 @@ fn waiting(wait: &Wait) -> String {
             };
             format!("parallelism {limit} reached, {ahead}")
         }
-        Wait::Room(Crowd::Share) => {
-            "no room in the NodeImage: the jobs of this namespace have their share of it; delete some of them, or \
-             wait until their entries leave"
-                .to_owned()
+        Wait::Room(crowd) => no_room(*crowd).to_owned(),
+        Wait::Turn => NEXT_PASS.to_owned(),
+    }
+}
+
+/// For what there is a place, and nobody has given it.
+pub(super) const NEXT_PASS: &str =
+    "waits for the controller's next pass; if this lasts, check that the controller runs";
+
+pub(super) fn no_room(crowd: Crowd) -> &'static str {
+    match crowd {
+        Crowd::Share => {
+            "no room in the NodeImage: the jobs of this namespace have their share of it; delete some of them, or wait until their \
+             entries leave"
         }
-        Wait::Room(Crowd::Full) => {
-            "no room in the NodeImage: it is full; the job goes on when entries leave".to_owned()
-        }
-        Wait::Room(Crowd::TooLarge) => {
-            "its entry is larger than a NodeImage may be; shorten sandboxConfig or pullSecrets".to_owned()
-        }
-        Wait::Turn => {
-            "waits for the controller's next pass; if this lasts, check that the controller runs".to_owned()
+        Crowd::Full => "no room in the NodeImage: it is full; the job goes on when entries leave",
+        Crowd::TooLarge => {
+            "its entry is larger than a NodeImage may be; shorten sandboxConfig or pullSecrets"
         }
     }
 }

@@ -78,11 +78,16 @@ fn failure(job: &ImagePullJob, node: String, status: Option<&ImageTagStatus>) ->
 
 /// What a node reports about an image, as it is for a job: a result may count for others and not for this one.
 pub fn status_for(object: &NodeImage, reference: &ImageRef, job: &ImagePullJob) -> Option<ImageTagStatus> {
+    status_of(object, reference, job.metadata.uid.as_deref())
+}
+
+/// The same for whoever has this UID in the entry.
+pub fn status_of(object: &NodeImage, reference: &ImageRef, uid: Option<&str>) -> Option<ImageTagStatus> {
     let images = object.status.as_ref()?.image_statuses.as_ref()?;
     let mut status =
         images.get(reference.name())?.tags.iter().find(|tag| tag.tag == reference.tag())?.clone();
     let results = status.owner_results.take().unwrap_or_default();
-    let own = results.into_iter().find(|result| job.metadata.uid.as_ref() == Some(&result.uid));
+    let own = results.into_iter().find(|result| uid == Some(&*result.uid));
     if let Some(OwnerResult { failure_class: Some(class), message, .. }) = own {
         status.phase = PullPhase::Failed;
         (status.failure_class, status.message) = (Some(class), message);

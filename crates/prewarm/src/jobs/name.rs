@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
+use prewarm_api::ofen::{IMAGE_PREFETCH, NODE_IMAGE_SET};
 
-/// kubectl's short name of an AdvancedCronJob; the other kinds have none.
-const SHORT_FOR_CRON: &str = "acj";
+/// Short names: kubectl's of an AdvancedCronJob, and one of our own, because kubectl has none for an ImagePrefetch.
+const SHORT: [(&str, &str); 2] = [("acj", ADVANCED_CRON_JOB), ("ip", IMAGE_PREFETCH)];
 
 /// A name, and its kind if one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,14 +36,13 @@ fn read_kind(word: &str) -> Result<&'static str, String> {
     let word = word.split('.').next().unwrap_or_default().to_lowercase();
     let is_meant = |kind: &&&str| {
         let singular = kind.to_lowercase();
-        word == singular || word == singular + "s" || (**kind == ADVANCED_CRON_JOB && word == SHORT_FOR_CRON)
+        let plural = if singular.ends_with('h') { "es" } else { "s" };
+        word == singular || SHORT.contains(&(&*word, **kind)) || word == singular + plural
     };
-    let kinds = [IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB, ADVANCED_CRON_JOB];
-    kinds
-        .iter()
-        .find(is_meant)
-        .copied()
-        .ok_or_else(|| "a job is an imagepulljob, an imagelistpulljob or an advancedcronjob".to_owned())
+    let kinds = [IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB, IMAGE_PREFETCH, ADVANCED_CRON_JOB, NODE_IMAGE_SET];
+    kinds.iter().find(is_meant).copied().ok_or_else(|| {
+        "a job is an imagepulljob, an imagelistpulljob, an imageprefetch or an advancedcronjob".to_owned()
+    })
 }
 
 impl JobName {
@@ -51,9 +51,19 @@ impl JobName {
         self.name == name && self.kind.is_none_or(|wanted| wanted == kind)
     }
 
-    /// Whether only a cron job can be meant.
-    pub fn is_of_cron(&self) -> bool {
-        self.kind == Some(ADVANCED_CRON_JOB)
+    /// Whether only an object of this kind can be meant.
+    pub fn is_of(&self, kind: &str) -> bool {
+        self.kind == Some(kind)
+    }
+
+    /// Whether an object of this kind can be meant.
+    pub fn may_be(&self, kind: &str) -> bool {
+        self.kind.is_none_or(|wanted| wanted == kind)
+    }
+
+    /// The name alone.
+    pub fn bare(&self) -> &str {
+        &self.name
     }
 }
 
@@ -78,6 +88,10 @@ mod tests {
         for text in ["AdvancedCronJob/web", "advancedcronjobs.apps.kruise.io/web", "acj/web"] {
             assert_eq!(text.parse::<JobName>().unwrap().to_string(), "advancedcronjob/web");
         }
+        for text in ["ImagePrefetch/web", "imageprefetches.ofen.cybozu.io/web", "ip/web"] {
+            assert_eq!(text.parse::<JobName>().unwrap().to_string(), "imageprefetch/web");
+        }
+        assert_eq!("nodeimagesets/web".parse::<JobName>().unwrap().to_string(), "nodeimageset/web");
         assert_eq!("web".parse::<JobName>().unwrap().to_string(), "web");
         assert!("pod/web".parse::<JobName>().unwrap_err().contains("imagelistpulljob"));
         assert!("imagepulljob/".parse::<JobName>().unwrap_err().contains("name of a job"));

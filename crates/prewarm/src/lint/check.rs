@@ -137,9 +137,16 @@ impl Checker<'_> {
             |one: &Violation| one.class == Class::UnknownField && mistyped.contains(&one.path.parent());
         for violation in violations.into_iter().filter(|one| !is_aside(one)) {
             let mut message = violation.message;
-            if violation.class == Class::UnknownField && lookups < MAX_LOOKUPS_PER_OBJECT {
+            let is_misspelt = message.contains("did you mean");
+            if violation.class == Class::UnknownField && !is_misspelt && lookups < MAX_LOOKUPS_PER_OBJECT {
                 lookups += 1;
                 message = misplaced::sentence(object.value, &violation.path).unwrap_or(message);
+            }
+            if violation.class == Class::Type
+                && !is_misspelt
+                && let Some(meant) = misplaced::name_alone(object.value, &violation.path)
+            {
+                message = format!("{message}; did you mean {meant:?}?");
             }
             self.error_at(object, &violation.path, message);
         }

@@ -17,12 +17,34 @@ const NOBODYS_FIELD: &str = "prewarm-lint-probe";
 /// A better sentence for an unknown field whose place is further up in the same object.
 pub fn sentence(object: &Value, unknown: &FieldPath) -> Option<String> {
     let Some(Step::Field(name)) = unknown.steps().last() else { return None };
-    let home = candidates(object, &unknown.parent()).into_iter().find(|home| is_known(object, home, name))?;
+    let holder = unknown.parent();
+    let Some(home) = candidates(object, &holder).into_iter().find(|home| is_known(object, home, name)) else {
+        return label(object, unknown, name, &holder);
+    };
     let place = match home.to_string() {
         root if root.is_empty() => "at the top level".to_owned(),
         path => format!("under {path}"),
     };
     Some(format!("unknown field {name:?} here; it belongs {place}, check the indentation"))
+}
+
+/// What was meant by a text in a list of objects that have a name, such as Secrets.
+pub fn name_alone(object: &Value, path: &FieldPath) -> Option<String> {
+    let Some(Step::Index(_)) = path.steps().last() else { return None };
+    let text = find(object, path)?.as_str()?;
+    is_known(object, path, "name").then(|| format!("name: {text}"))
+}
+
+/// The sentence for a label that stands right in a selector, as in the flat maps of pods and of older APIs.
+fn label(object: &Value, unknown: &FieldPath, name: &str, holder: &FieldPath) -> Option<String> {
+    let value =
+        find(object, unknown).filter(|value| value.is_string() || value.is_number() || value.is_boolean())?;
+    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    is_known(object, holder, "matchLabels").then(|| {
+        format!(
+            "unknown field {name:?} here; labels stand one level deeper: matchLabels: {{{name}: {value:?}}}"
+        )
+    })
 }
 
 /// The places from which a field of `holder` may have slipped: the parent of the holder, and the objects beside the

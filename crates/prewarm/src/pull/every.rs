@@ -23,7 +23,7 @@ pub fn timetable(args: &Args) -> anyhow::Result<Option<Schedule>> {
          and `prewarm explain NAME`"
     );
     anyhow::ensure!(
-        args.parallelism > 0,
+        args.parallelism() > 0,
         "with --every, --parallelism 0 makes runs that never begin; give at least 1, and pause the cron job with \
          spec.paused"
     );

@@ -1,6 +1,7 @@
-//! The job or cron job for the given flags. Pure.
+//! The job, cron job or ImagePrefetch for the given flags. Pure.
 
 use prewarm_api::kruise::{ADVANCED_CRON_JOB, API_VERSION, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB};
+use prewarm_api::ofen::{self, IMAGE_PREFETCH};
 use prewarm_api::reference::ImageRef;
 use prewarm_api::selector::LabelSelector;
 use prewarm_api::validate::{Inspection, inspect};
@@ -18,7 +19,7 @@ pub fn job(args: &Args) -> anyhow::Result<Value> {
         [image] => (IMAGE_PULL_JOB, ("image", json!(image))),
         images => (IMAGE_LIST_PULL_JOB, ("images", json!(images))),
     };
-    checked(args, kind, &json!(spec(args, images)?))
+    checked(args, (API_VERSION, kind), &json!(spec(args, images)?))
 }
 
 /// The cron job that makes such a job whenever it is due. A run is a list even for one image, because there is no
@@ -31,14 +32,32 @@ pub fn cron(args: &Args) -> anyhow::Result<Value> {
         spec.insert("timeZone".to_owned(), json!(zone));
     }
     spec.insert("template".to_owned(), json!({"imageListPullJobTemplate": {"spec": list}}));
-    checked(args, ADVANCED_CRON_JOB, &json!(spec))
+    checked(args, (API_VERSION, ADVANCED_CRON_JOB), &json!(spec))
+}
+
+/// The ImagePrefetch that keeps the images on a number of nodes.
+pub fn prefetch(args: &Args) -> anyhow::Result<Value> {
+    let mut spec = Map::new();
+    spec.insert("images".to_owned(), json!(args.images));
+    if let Some((_, labels)) = choice_of_nodes(args)? {
+        spec.insert("nodeSelector".to_owned(), labels);
+    }
+    match args.replicas {
+        Some(replicas) => spec.insert("replicas".to_owned(), json!(replicas)),
+        None => spec.insert("allNodes".to_owned(), json!(true)),
+    };
+    if !args.secret.is_empty() {
+        let secrets: Vec<Value> = args.secret.iter().map(|name| json!({"name": name})).collect();
+        spec.insert("imagePullSecrets".to_owned(), json!(secrets));
+    }
+    checked(args, (ofen::API_VERSION, IMAGE_PREFETCH), &json!(spec))
 }
 
 fn spec(args: &Args, (field, images): (&str, Value)) -> anyhow::Result<Map<String, Value>> {
     let mut spec = Map::new();
     spec.insert(field.to_owned(), images);
     spec.extend(choice_of_nodes(args)?);
-    spec.insert("parallelism".to_owned(), json!(args.parallelism));
+    spec.insert("parallelism".to_owned(), json!(args.parallelism()));
     if !args.secret.is_empty() {
         spec.insert("pullSecrets".to_owned(), json!(args.secret));
     }
@@ -52,12 +71,12 @@ fn spec(args: &Args, (field, images): (&str, Value)) -> anyhow::Result<Map<Strin
     Ok(spec)
 }
 
-fn checked(args: &Args, kind: &str, spec: &Value) -> anyhow::Result<Value> {
+fn checked(args: &Args, (version, kind): (&str, &str), spec: &Value) -> anyhow::Result<Value> {
     let metadata = match &args.name {
         Some(name) => json!({"name": name}),
         None => json!({"generateName": format!("{}-", base_name(&args.images))}),
     };
-    let object = json!({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
+    let object = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
     check(&object)?;
     Ok(object)
 }

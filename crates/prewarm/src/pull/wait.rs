@@ -16,9 +16,9 @@ use crate::reach::{Cluster, Narrow, Reader};
 use crate::show::{Cell, Column, Look, Tone, counted, table};
 
 /// Bars are drawn again at least this often, because they show times.
-const RENEW: Duration = Duration::from_secs(1);
+pub(super) const RENEW: Duration = Duration::from_secs(1);
 /// A year stands for no limit.
-const NO_LIMIT: Duration = Duration::from_hours(24 * 365);
+pub(super) const NO_LIMIT: Duration = Duration::from_hours(24 * 365);
 
 const COLUMNS: [Column; 4] =
     [Column::new("NODE"), Column::new("IMAGE"), Column::new("REASON"), Column::new("MESSAGE")];

@@ -146,9 +146,19 @@ impl Reader {
 
 /// Separates what the user may not read, or what the cluster has no definition for, from other errors.
 pub fn or_refusal<T>(read: anyhow::Result<T>) -> anyhow::Result<Result<T, String>> {
+    or_refused(read).map(|read| read.map_err(|Refused { reason, .. }| reason))
+}
+
+/// The same, where a missing definition is nothing to talk about: there is no reason then.
+pub fn or_undefined<T>(read: anyhow::Result<T>) -> anyhow::Result<Result<T, Option<String>>> {
+    let silent = |Refused { reason, is_undefined }| (!is_undefined).then_some(reason);
+    or_refused(read).map(|read| read.map_err(silent))
+}
+
+fn or_refused<T>(read: anyhow::Result<T>) -> anyhow::Result<Result<T, Refused>> {
     match read {
         Ok(read) => Ok(Ok(read)),
-        Err(error) => error.downcast().map(|Refused(reason)| Err(reason)),
+        Err(error) => error.downcast().map(Err),
     }
 }
 
@@ -225,17 +235,25 @@ impl Cluster {
     /// The error for a failed request, with its sentence.
     pub fn trouble(&self, error: &kube::Error, request: &Request) -> anyhow::Error {
         let sentence = sentence(error, request, &self.name);
-        if is_refusal(error) { Refused(sentence).into() } else { anyhow!(sentence) }
+        if !is_refusal(error) {
+            return anyhow!(sentence);
+        }
+        let is_undefined = matches!(error, kube::Error::Api(status) if status.code == 404);
+        Refused { reason: sentence, is_undefined }.into()
     }
 }
 
 /// A request that was refused, or for a kind that does not exist.
 #[derive(Debug)]
-struct Refused(String);
+struct Refused {
+    reason: String,
+    /// Whether the cluster has no such kind.
+    is_undefined: bool,
+}
 
 impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&self.reason)
     }
 }
 

@@ -37,7 +37,8 @@ pub fn sentence(error: &kube::Error, request: &Request, cluster: &str) -> String
     };
     match status.code {
         404 if !is_about_object(status) => format!(
-            "{cluster} has no {kind}s: install the definitions with `prewarm crds | kubectl apply --server-side -f -`"
+            "{cluster} has no {}: install the definitions with `prewarm crds | kubectl apply --server-side -f -`",
+            many(kind)
         ),
         403 => {
             let flag = namespace.as_ref().map_or(" -A".to_owned(), |namespace| format!(" -n {namespace}"));
@@ -54,6 +55,12 @@ pub fn sentence(error: &kube::Error, request: &Request, cluster: &str) -> String
         }
         _ => format!("cannot {verb} {resource}{place}: {}", status.message),
     }
+}
+
+/// Several objects of a kind.
+fn many(kind: &str) -> String {
+    let ending = if kind.ends_with('h') { "es" } else { "s" };
+    format!("{kind}{ending}")
 }
 
 /// The answer about a missing object contains its name, the one about a missing kind does not.

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use prewarm_api::kruise::ImagePullJob;
-use prewarm_api::names::condition::{NODES_FOUND, PROGRESSING, SECRETS_READY};
+use prewarm_api::kruise::{self, ImagePullJob};
+use prewarm_api::names::condition::{NODES_FOUND, PROGRESSING, READY, SECRETS_READY};
+use prewarm_api::ofen::{self, IMAGE_PREFETCH, ImagePrefetch};
 use prewarm_plan::cluster::image_pull_job::estimate::Progress;
 use serde::Serialize;
 
@@ -11,6 +12,7 @@ use super::crons;
 use crate::answer::Exit;
 use crate::crons::Summary;
 use crate::jobs::{Group, Job, State};
+use crate::prefetches;
 use crate::show::{self, Cell, Column, Look, ago, counted, duration, speed, table};
 
 const COLUMNS: [Column; 11] = [
@@ -43,7 +45,7 @@ pub struct Report {
     pub nothing: String,
 }
 
-/// One pull job.
+/// One pull job or ImagePrefetch.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
@@ -103,6 +105,40 @@ impl Row {
             failures,
             age: created.map_or("-".to_owned(), |created| ago(created, now)),
         }
+    }
+
+    /// The row of an ImagePrefetch. It tells neither bytes nor an end: it never ends.
+    pub fn of_prefetch(prefetch: &ImagePrefetch, failures: Vec<Group>, now: Timestamp) -> Self {
+        let metadata = &prefetch.metadata;
+        let status = prefetch.status.clone().unwrap_or_default();
+        let created = metadata.creation_timestamp.as_ref().map(|Time(time)| *time);
+        let ready = status.conditions.iter().flatten().find(|condition| condition.type_ == READY);
+        Self {
+            kind: IMAGE_PREFETCH,
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            state: prefetches::state(prefetch),
+            images: prefetch.spec.images.clone(),
+            nodes: status.desired_nodes,
+            succeeded: status.image_pulled_nodes,
+            active: prefetches::number(&status),
+            failed: status.image_pull_failed_nodes,
+            bytes_done: None,
+            bytes_total: None,
+            bytes_per_second: None,
+            seconds_left: None,
+            created,
+            message: ready.map(|condition| condition.message.clone()).unwrap_or_default(),
+            notes: prefetches::notes(prefetch),
+            failures,
+            age: created.map_or("-".to_owned(), |created| ago(created, now)),
+        }
+    }
+
+    /// Its name in the output of kubectl.
+    fn full_name(&self) -> String {
+        let group = if self.kind == IMAGE_PREFETCH { ofen::GROUP } else { kruise::GROUP };
+        format!("{}.{group}/{}", self.kind.to_lowercase(), self.name)
     }
 
     fn cells(&self) -> Vec<Cell> {
@@ -169,9 +205,7 @@ impl show::Report for Report {
     }
 
     fn names(&self) -> Vec<String> {
-        let group = prewarm_api::kruise::GROUP;
-        let jobs = self.items.iter().map(|row| format!("{}.{group}/{}", row.kind.to_lowercase(), row.name));
-        jobs.chain(self.crons().iter().map(Summary::full_name)).collect()
+        self.items.iter().map(Row::full_name).chain(self.crons().iter().map(Summary::full_name)).collect()
     }
 
     fn remark(&self) -> String {

@@ -4,18 +4,21 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::ensure;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob};
-use prewarm_api::permission::{CONTROLLER, Scope};
+use prewarm_api::names::IMAGE_PREFETCH_FINALIZER;
+use prewarm_api::names::condition::READY;
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
+use prewarm_api::permission::{CONTROLLER, IMAGE_ALLOW_LIST, SYSTEM_NAMESPACE, Scope};
 use serde_json::{Value, json};
 
 use crate::world::World;
 
 /// Rights for rare faults that no test can cause at will: an object is read again after a conflict, a verdict is
 /// written after ten minutes of silence, an event is counted up when it repeats.
-const IN_TROUBLE_ONLY: [(&str, &str); 9] = [
+const IN_TROUBLE_ONLY: [(&str, &str); 11] = [
     ("nodeimages", "get"),
     ("imagepulljobs", "get"),
     ("imagelistpulljobs", "get"),
@@ -23,6 +26,8 @@ const IN_TROUBLE_ONLY: [(&str, &str); 9] = [
     ("pods", "get"),
     ("advancedcronjobs", "get"),
     ("jobs", "get"),
+    ("imageprefetches", "get"),
+    ("nodeimagesets", "get"),
     ("nodeimages/status", "patch"),
     ("events", "patch"),
 ];
@@ -31,7 +36,8 @@ const IN_TROUBLE_ONLY: [(&str, &str); 9] = [
 type Right = (bool, String, String);
 
 pub async fn the_shipped_roles_suffice_and_nothing_in_them_is_unused() -> anyhow::Result<()> {
-    let world = World::start("roles", 1).await?;
+    let mut world = World::start("roles", 1).await?;
+    restrict(&mut world).await?;
     everything_once(&world).await?;
     let unused =
         || Ok::<_, anyhow::Error>(granted().difference(&used(&world)?.0).cloned().collect::<Vec<_>>());
@@ -43,6 +49,19 @@ pub async fn the_shipped_roles_suffice_and_nothing_in_them_is_unused() -> anyhow
     let unused = unused()?;
     ensure!(unused.is_empty(), "the role grants what nobody uses: {unused:?}");
     in_time
+}
+
+/// The controller is started anew, with a list of the images that people may have.
+async fn restrict(world: &mut World) -> anyhow::Result<()> {
+    let map = json!({"metadata": {"name": IMAGE_ALLOW_LIST}, "data": {"_all": "registry.example"}});
+    let maps = Api::<ConfigMap>::namespaced(world.client()?, SYSTEM_NAMESPACE);
+    maps.create(&PostParams::default(), &serde_json::from_value(map)?).await?;
+    for controller in std::mem::take(&mut world.controllers) {
+        controller.terminate()?;
+        controller.ended().await?;
+    }
+    world.controllers.push(world.controller_with(0, &["--image-allow-list", IMAGE_ALLOW_LIST]).await?);
+    Ok(())
 }
 
 /// Does everything that the controller does for its users.
@@ -79,6 +98,7 @@ async fn everything_once(world: &World) -> anyhow::Result<()> {
     rotate(world, &namespace, &image).await?;
     broadcast(world, &namespace).await?;
     schedules(world, &namespace).await?;
+    prefetch(world, &namespace, &image).await?;
     let nodes = Api::<Node>::all(world.client()?);
     nodes.delete(world.nodes[2].name(), &DeleteParams::default()).await?;
     world.until(60, "a NodeImage less", async || Ok(world.node_images().await?.len() == 3)).await
@@ -116,6 +136,35 @@ async fn broadcast(world: &World, namespace: &str) -> anyhow::Result<()> {
         .await?;
     jobs.delete("pausing", &DeleteParams::background()).await?;
     Ok(())
+}
+
+/// An ImagePrefetch with what ofen leaves on it, which is changed and deleted.
+async fn prefetch(world: &World, namespace: &str, image: &str) -> anyhow::Result<()> {
+    let prefetches = Api::<ImagePrefetch>::namespaced(world.client()?, namespace);
+    let object = json!({
+        "metadata": {"name": "prefetch", "finalizers": [IMAGE_PREFETCH_FINALIZER]},
+        "spec": {"images": [image], "replicas": 1},
+    });
+    prefetches.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    let is_ready = async |generation| {
+        let status = prefetches.get("prefetch").await?.status.unwrap_or_default();
+        let mut conditions = status.conditions.into_iter().flatten();
+        let is_ready = conditions.any(|condition| condition.type_ == READY && condition.status == "True");
+        Ok(is_ready && status.observed_generation == Some(generation))
+    };
+    world.until(60, "the images on a node", async || is_ready(1).await).await?;
+    let more = world.publish("roles/more").await?;
+    let images = Patch::Merge(json!({"spec": {"images": [image, more]}}));
+    prefetches.patch("prefetch", &PatchParams::default(), &images).await?;
+    world.until(60, "another image on it", async || is_ready(2).await).await?;
+    prefetches.delete("prefetch", &DeleteParams::background()).await?;
+    let sets = Api::<NodeImageSet>::all(world.client()?);
+    world
+        .until(60, "the end of all that there was of it", async || {
+            let is_gone = prefetches.get_opt("prefetch").await?.is_none();
+            Ok(is_gone && sets.list(&ListParams::default()).await?.items.is_empty())
+        })
+        .await
 }
 
 /// Runs of every kind, each of which is replaced by the next.

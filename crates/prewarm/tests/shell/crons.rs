@@ -59,7 +59,9 @@ async fn jobs_are_shown_to_those_who_may_not_see_cron_jobs() {
     assert!(all.contains(&format!("\nCron jobs are not shown: {why}")), "{all}");
     assert!(json.contains("\"name\": \"web\"") && !json.contains("\"crons\""), "{json}");
     for named in [status, explain] {
-        let message = format!("error: there is no pull job nightly, and cron jobs cannot be read: {why}");
+        let message = format!(
+            "error: there is no pull job and no ImagePrefetch nightly, and cron jobs cannot be read: {why}"
+        );
         assert!(named.contains(&message) && named.ends_with("[exit 2]\n"), "{named}");
     }
 }

@@ -79,7 +79,9 @@ pub async fn furnish(client: &Client) -> anyhow::Result<()> {
         let document = document.map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
         let mut text = document.value.to_string();
         for (name, uid) in &uids {
-            text = text.replace(&format!("$uid:{name}\""), &format!("{uid}\""));
+            for end in ["\"", "/"] {
+                text = text.replace(&format!("$uid:{name}{end}"), &format!("{uid}{end}"));
+            }
         }
         let (name, uid) = make(client, serde_json::from_str(&text)?).await?;
         uids.entry(name).or_insert(uid);

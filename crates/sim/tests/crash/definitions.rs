@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::branch::Branches;
 use crate::broadcasts::BROADCASTS;
 use crate::crons::CRONS;
+use crate::prefetches::{PREFETCHES, REFUSED};
 use crate::scenarios::SCENARIOS;
 use crate::{ECHOES, IDLE, Scenario, Victim, known};
 
@@ -21,7 +22,7 @@ use crate::{ECHOES, IDLE, Scenario, Victim, known};
 type Field = (&'static str, &'static [&'static str]);
 
 /// All of them, as `docs/compatibility.md` has them.
-const FIELDS: [Field; 17] = [
+const FIELDS: [Field; 21] = [
     ("imagepulljobs", &["status", "conditions"]),
     ("imagepulljobs", &["status", "bytesDone"]),
     ("imagepulljobs", &["status", "bytesTotal"]),
@@ -33,13 +34,22 @@ const FIELDS: [Field; 17] = [
     ("nodeimages", &["spec", "images", "*", "tags", "*", "manual"]),
     ("nodeimages", &["spec", "images", "*", "tags", "*", "renewedAt"]),
     ("nodeimages", &["spec", "images", "*", "tags", "*", "secretMissing"]),
+    REGISTRY_POLICY,
+    ("nodeimages", &["spec", "images", "*", "tags", "*", "digest"]),
     ("nodeimages", &["status", "imageFilesystem"]),
     ("nodeimages", &["status", "reportedBy"]),
     ("nodeimages", &["status", "imageStatuses", "*", "tags", "*", "failureClass"]),
     ("nodeimages", &["status", "imageStatuses", "*", "tags", "*", "failedAttempts"]),
     ("nodeimages", &["status", "imageStatuses", "*", "tags", "*", "bytesDone"]),
     ("nodeimages", &["status", "imageStatuses", "*", "tags", "*", "lostAt"]),
+    ("nodeimages", &["status", "imageStatuses", "*", "tags", "*", "digest"]),
+    ("nodeimagesets", &["spec", "imageDownloadRetryLimit"]),
 ];
+
+const REGISTRY_POLICY: Field = ("nodeimages", &["spec", "images", "*", "tags", "*", "registryPolicy"]);
+
+/// The groups of our kinds.
+const GROUPS: [&str; 2] = ["apps.kruise.io", "ofen.cybozu.io"];
 
 /// So much longer a story may take: retries come with jitter.
 const SLACK: Duration = Duration::from_secs(20);
@@ -50,6 +60,7 @@ fn kinds(scenario: &Scenario) -> &'static [&'static str] {
     match () {
         () if is_among(BROADCASTS) => &["broadcastjobs"],
         () if is_among(CRONS) => &["advancedcronjobs", "imagelistpulljobs", "imagepulljobs", "nodeimages"],
+        () if is_among(PREFETCHES) => &["imagepulljobs", "nodeimages", "nodeimagesets"],
         () => {
             assert!(is_among(SCENARIOS));
             &["imagelistpulljobs", "imagepulljobs", "nodeimages"]
@@ -82,15 +93,17 @@ async fn writes(scenario: &Scenario, fields: &[Field], most: Duration) -> (usize
 
 fn is_ours(entry: &Entry) -> bool {
     let is_write = matches!(entry.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete);
-    is_write && entry.path.contains("/apis/apps.kruise.io/")
+    is_write && GROUPS.iter().any(|group| entry.path.contains(&format!("/apis/{group}/")))
 }
 
 /// Applies a definition without this field.
 async fn take_out(cluster: &Cluster, (plural, path): &Field) {
     let resource = ApiResource::erase::<CustomResourceDefinition>(&());
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-    let name = format!("{plural}.apps.kruise.io");
-    let mut definition = api.get(&name).await.expect("a definition");
+    let definitions = api.list(&<_>::default()).await.expect("definitions").items;
+    let has_plural = |definition: &DynamicObject| definition.data["spec"]["names"]["plural"] == *plural;
+    let mut definition = definitions.into_iter().find(has_plural).expect("a definition");
+    let name = definition.metadata.name.clone().expect("a definition has a name");
     for version in definition.data["spec"]["versions"].as_array_mut().expect("versions") {
         let (field, parents) = path.split_last().expect("a path");
         let schema =
@@ -110,16 +123,18 @@ async fn take_out(cluster: &Cluster, (plural, path): &Field) {
 async fn compare(scenario: &Scenario) -> usize {
     let (usual, took) = writes(scenario, &[], Duration::MAX).await;
     let kinds = kinds(scenario);
-    let fields: Vec<Field> = FIELDS.into_iter().filter(|(plural, _)| kinds.contains(plural)).collect();
+    // Without it, that node goes on asking the registry in vain, and says so each time.
+    let is_needed = |field: &Field| *field == REGISTRY_POLICY && scenario.name == REFUSED;
+    let fields = FIELDS.into_iter().filter(|field| kinds.contains(&field.0) && !is_needed(field));
+    let fields: Vec<Field> = fields.collect();
     let sets = fields.chunks(1).chain([fields.as_slice()]);
     let mut played = 0;
     for set in sets {
         let (count, _) = writes(scenario, set, took + SLACK).await;
-        assert!(
-            count * 5 <= usual * 6,
-            "{}: {count} writes instead of {usual} without {set:?}",
-            scenario.name
-        );
+        // A fifth, and in the shortest stories two: an agent that cannot tell its own report by its name, because a watch shows it before
+        // the answer does and without that name, reports once more.
+        let most = (usual * 6 / 5).max(usual + 2);
+        assert!(count <= most, "{}: {count} writes instead of {usual} without {set:?}", scenario.name);
         played += 1;
     }
     played

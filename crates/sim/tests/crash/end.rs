@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::ListParams;
+use prewarm_api::condition::Condition;
 use prewarm_api::kruise::{AdvancedCronJob, BroadcastJob, ImagePullJob, NodeImage};
 use prewarm_api::names::{DEFAULT_CONFIG_NAMESPACE, SECRET_REFERENCES_ANNOTATION};
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
+use prewarm_runtime::fake::{Call, Outcome};
 use prewarm_sim::Cluster;
 
 use crate::crons::condition;
@@ -23,8 +26,12 @@ pub struct End {
     batch_jobs: BTreeSet<String>,
     /// How many pods there are in each phase.
     pods: BTreeMap<String, usize>,
-    /// How often each node was asked to pull each image.
+    prefetches: BTreeMap<String, String>,
+    sets: BTreeMap<String, String>,
+    /// How often each node pulled each image, or found with the registry's help that it has it.
     pulls: BTreeMap<String, usize>,
+    /// Which nodes asked mirrors for which images. How often depends on when they had them.
+    mirrored: BTreeSet<String>,
 }
 
 impl End {
@@ -37,6 +44,8 @@ impl End {
         let secrets = secrets.list(&all).await.expect("Secrets").items;
         let references =
             |secret: Secret| secret.metadata.annotations?.get(SECRET_REFERENCES_ANNOTATION).cloned();
+        let prefetches = prefetches(cluster).await;
+        let is_asked_again = !prefetches.is_empty();
         Self {
             jobs: jobs.iter().map(|job| (name_of(job), job_in_words(job))).collect(),
             lists: lists
@@ -59,7 +68,10 @@ impl End {
             batch_jobs: batch_jobs(cluster).await,
             pods: pods(cluster).await,
             copies: secrets.into_iter().filter_map(references).collect(),
-            pulls: pulls(cluster),
+            prefetches,
+            sets: sets(cluster).await,
+            pulls: pulls(cluster, |call| !is_asked_again || takes_time(call)),
+            mirrored: mirrored(cluster),
         }
     }
 }
@@ -98,6 +110,45 @@ async fn crons(cluster: &Cluster) -> BTreeMap<String, String> {
         (cron.metadata.name.unwrap_or_default(), words)
     };
     crons.into_iter().map(in_words).collect()
+}
+
+async fn prefetches(cluster: &Cluster) -> BTreeMap<String, String> {
+    let api: Api<ImagePrefetch> = Api::all(cluster.client.clone());
+    let in_words = |prefetch: ImagePrefetch| {
+        let status = prefetch.status.unwrap_or_default();
+        let words = format!(
+            "{} desired, {} pulled, {} pulling, {} failed, of this generation {}, on {:?}, {:?}",
+            status.desired_nodes,
+            status.image_pulled_nodes,
+            status.image_pulling_nodes,
+            status.image_pull_failed_nodes,
+            status.observed_generation == prefetch.metadata.generation,
+            status.selected_nodes,
+            reasons(status.conditions)
+        );
+        (prefetch.metadata.name.unwrap_or_default(), words)
+    };
+    let all = api.list(&ListParams::default()).await.expect("ImagePrefetches").items;
+    all.into_iter().map(in_words).collect()
+}
+
+async fn sets(cluster: &Cluster) -> BTreeMap<String, String> {
+    let api: Api<NodeImageSet> = Api::all(cluster.client.clone());
+    let in_words = |set: NodeImageSet| {
+        let status = set.status.unwrap_or_default();
+        let images = status.container_image_statuses.into_iter().flatten();
+        let told: Vec<_> = images.map(|image| (image.image_ref, image.last_state, image.error)).collect();
+        let reasons = reasons(status.conditions);
+        let words = format!("{:?}, {:?}, {told:?}, {reasons:?}", set.metadata.labels, set.spec);
+        (set.metadata.name.unwrap_or_default(), words)
+    };
+    let all = api.list(&ListParams::default()).await.expect("NodeImageSets").items;
+    all.into_iter().map(in_words).collect()
+}
+
+fn reasons(conditions: Option<Vec<Condition>>) -> Vec<String> {
+    let in_words = |one: Condition| format!("{}={} {}", one.type_, one.status, one.reason);
+    conditions.into_iter().flatten().map(in_words).collect()
 }
 
 async fn batch_jobs(cluster: &Cluster) -> BTreeSet<String> {
@@ -149,21 +200,38 @@ fn entries(image: &NodeImage) -> Vec<(String, String)> {
             // nothing is pulled again for it.
             let phase = status.filter(|status| status.version == tag.version).map(|status| status.phase);
             let owners = tag.owner_references.as_ref().map_or(0, Vec::len);
-            let words = format!("{owners} owners, manual {}, {phase:?}", tag.manual);
+            let words = format!(
+                "{owners} owners, manual {}, asks {:?} for {:?}, {phase:?}",
+                tag.manual, tag.registry_policy, tag.digest
+            );
             entries.push((format!("{node} {name}:{}", tag.tag), words));
         }
     }
     entries
 }
 
-fn pulls(cluster: &Cluster) -> BTreeMap<String, usize> {
+/// For ImagePrefetches only downloads count: a controller that begins between a grant and its NodeImageSet cannot know whether the
+/// registry was asked in this generation, and asks once more. That costs one request, since the node has the image.
+fn pulls(cluster: &Cluster, counts: impl Fn(&Call) -> bool) -> BTreeMap<String, usize> {
     let mut pulls = BTreeMap::new();
     for node in cluster.nodes.values() {
-        for call in node.runtime.calls() {
-            if call.outcome == prewarm_runtime::fake::Outcome::Succeeded {
-                *pulls.entry(format!("{} {}", node.name, call.reference)).or_default() += 1;
-            }
+        for call in
+            node.runtime.calls().iter().filter(|call| call.outcome == Outcome::Succeeded && counts(call))
+        {
+            *pulls.entry(format!("{} {}", node.name, call.reference)).or_default() += 1;
         }
     }
     pulls
+}
+
+fn takes_time(call: &Call) -> bool {
+    call.ended.is_some_and(|ended| ended > call.started)
+}
+
+fn mirrored(cluster: &Cluster) -> BTreeSet<String> {
+    let asked = |node: &prewarm_sim::Node| {
+        let name = node.name.clone();
+        node.runtime.brought().into_iter().map(move |image| format!("{name} {image}"))
+    };
+    cluster.nodes.values().flat_map(asked).collect()
 }

@@ -22,12 +22,14 @@ mod crons;
 mod definitions;
 mod end;
 mod harness;
+mod prefetches;
 mod scenarios;
 
 use branch::Branches;
 use broadcasts::BROADCASTS;
 use crons::CRONS;
 use end::End;
+use prefetches::PREFETCHES;
 use scenarios::SCENARIOS;
 
 /// How long a settled cluster is watched for writes.
@@ -39,8 +41,12 @@ const ECHOES: Duration = Duration::from_secs(40);
 const STORY: &str = "PREWARM_STORY";
 /// Asks for the stories that are played while somebody writes: one for each kind of thing that goes wrong.
 const FAST: &str = "PREWARM_FAST";
-const FAST_STORIES: [&str; 3] =
-    ["a private image", "a pod on every node", "a scheduled list that is replaced by the next"];
+const FAST_STORIES: [&str; 4] = [
+    "a private image",
+    "a pod on every node",
+    "a scheduled list that is replaced by the next",
+    "a private image on all nodes, wave by wave",
+];
 
 /// One story: what is there, and what happens.
 pub struct Scenario {
@@ -72,8 +78,10 @@ impl Victim {
 
     fn all_scenarios(self) -> Vec<&'static Scenario> {
         match self {
-            Self::Agent => SCENARIOS.iter().collect(),
-            Self::Controller | Self::Leader(_) => SCENARIOS.iter().chain(BROADCASTS).chain(CRONS).collect(),
+            Self::Agent => SCENARIOS.iter().chain(PREFETCHES).collect(),
+            Self::Controller | Self::Leader(_) => {
+                SCENARIOS.iter().chain(BROADCASTS).chain(CRONS).chain(PREFETCHES).collect()
+            }
         }
     }
 }

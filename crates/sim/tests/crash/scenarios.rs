@@ -1,4 +1,4 @@
-//! Twenty stories, each about one thing that jobs do.
+//! Stories, each about one thing that jobs do.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub const PATIENCE: u64 = 600;
 
 /// Names scenarios, and which way they are played.
 macro_rules! scenarios {
-    ($all:ident: $($name:literal, $nodes:literal, $images:expr, $play:ident;)*) => {
+    ($all:ident: $($name:expr, $nodes:literal, $images:expr, $play:ident;)*) => {
         pub const $all: &[Scenario] = &[$(
             Scenario { name: $name, nodes: $nodes, images: &$images, play: |cluster| $play(cluster).boxed_local() },
         )*];
@@ -131,7 +131,7 @@ async fn always_joins(cluster: &mut Cluster) {
 
 async fn private(cluster: &mut Cluster) {
     lock(cluster);
-    secret(cluster).await;
+    secret(cluster, "login", "right").await;
     cluster
         .pull("warm", json!({"image": "reg.example/app:1", "parallelism": 2, "pullSecrets": ["login"]}))
         .await;
@@ -146,7 +146,7 @@ async fn late_secret(cluster: &mut Cluster) {
     });
     cluster.pull("warm", spec).await;
     cluster.job_within(PATIENCE, "warm", |job| status(job).3 == 1).await;
-    secret(cluster).await;
+    secret(cluster, "login", "right").await;
     cluster.job_within(PATIENCE, "warm", |job| status(job).2 == 1).await;
 }
 
@@ -337,17 +337,18 @@ async fn label(cluster: &Cluster, node: &str, pool: &str) {
 }
 
 /// Makes the image private on every node.
-fn lock(cluster: &Cluster) {
+pub fn lock(cluster: &Cluster) {
     for node in cluster.nodes.values() {
         node.runtime.image("reg.example/app:1").needs("robot", "right");
     }
 }
 
-async fn secret(cluster: &Cluster) {
-    let config = json!({"auths": {"reg.example": {"username": "robot", "password": "right"}}});
+/// Makes a Secret with a password for the registry of that image.
+pub async fn secret(cluster: &Cluster, name: &str, password: &str) {
+    let config = json!({"auths": {"reg.example": {"username": "robot", "password": password}}});
     let data = STANDARD.encode(config.to_string());
     let secret = json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
         "type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": data},
     });
     let _: Secret = cluster.create(secret).await;

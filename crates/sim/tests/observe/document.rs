@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::alerts::rules;
-use crate::exported::Exported;
+use crate::exported::{Exported, OFEN};
 use crate::read;
 
 const FILE: &str = "docs/observe.md";
@@ -17,10 +17,11 @@ struct Line {
 }
 
 fn lines(text: &str) -> BTreeMap<String, Line> {
-    let rows = text.lines().filter_map(|line| line.strip_prefix("| `prewarm_"));
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows = rows.filter(|row| row.starts_with("prewarm_") || row.starts_with(OFEN));
     let lines = rows.map(|row| {
         let mut cells = row.split('|');
-        let name = format!("prewarm_{}", cells.next().unwrap().trim().trim_end_matches('`'));
+        let name = cells.next().unwrap().trim().trim_end_matches('`').to_owned();
         let labels = quoted(cells.next().unwrap()).into_iter().collect();
         (name, Line { labels, meaning: cells.collect() })
     });

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
-use prewarm_agent::config::{Config, RuntimeChoice};
+use prewarm_agent::config::{Config, Mirrors, RuntimeChoice};
 use prewarm_agent::secrets::KubeSecrets;
 use prewarm_agent::{Agent, Health, Metrics, events, run};
 use prewarm_api::kruise::{ImageTagStatus, NodeImage, NodeImageStatus};
@@ -88,6 +88,7 @@ impl Node {
             parallel: 2,
             min_free: MinFree::Bytes(0),
             drain: Duration::from_secs(10),
+            mirrors: Mirrors::default(),
         };
         Self {
             client: server.client(),

@@ -11,6 +11,7 @@ use prewarm_api::crd;
 use prewarm_api::permission::Part;
 
 use super::Stage;
+use super::ofen;
 use super::openkruise::{self, Manager};
 use crate::check::facts::{Asked, Facts};
 use crate::check::report::{Finding, Section};
@@ -26,6 +27,7 @@ const APPLY_IMAGE_KINDS: &str = "prewarm crds nodeimages imagepulljobs imagelist
 pub fn judge(facts: &Facts, stage: Stage) -> Vec<Finding> {
     let manager = openkruise::manager(facts);
     let mut findings = openkruise::judge(facts, manager, stage);
+    findings.extend(ofen::judge(facts));
     findings.extend(definitions(&facts.definitions, manager, stage));
     if stage == Stage::After {
         findings.extend(unserved(facts, manager));
@@ -39,11 +41,12 @@ fn definitions(
     stage: Stage,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let (mut absent, mut left, mut whole) = (Vec::new(), Vec::new(), 0);
+    let (mut absent, mut optional, mut left, mut whole) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for ours in crd::all() {
         let (name, kind) = (ours.name_any(), ours.spec.names.kind.clone());
         match installed.get(&name) {
             _ if manager.keeps(&ours.spec.names.plural) => left.push(kind),
+            None | Some(Ok(None)) if ours.spec.group == ofen::GROUP => optional.push(kind),
             None | Some(Ok(None)) => absent.push(kind),
             Some(Err(why)) => findings.push(Finding::unknown(SECTION, &format!("definition {name}"), why)),
             Some(Ok(Some(theirs))) => match lacking(ours, theirs).as_slice() {
@@ -60,6 +63,7 @@ fn definitions(
         findings.push(Finding::good(SECTION, format!("left to OpenKruise: {}", left.join(", "))));
     }
     findings.extend(not_there(&absent, stage));
+    findings.extend(ofen::left_out(&optional, stage));
     findings
 }
 
@@ -76,9 +80,9 @@ fn unserved(facts: &Facts, manager: Manager) -> Option<Finding> {
     let granted = roles.iter().flat_map(|role| role.rules.iter().flatten());
     let served: BTreeSet<&String> = granted.flat_map(|rule| rule.resources.iter().flatten()).collect();
     let is_unserved = |kind: &&str| {
-        let plural = format!("{}s", kind.to_lowercase());
-        let definition = facts.definitions.get(&format!("{plural}.apps.kruise.io"));
-        matches!(definition, Some(Ok(Some(_)))) && !served.contains(&plural)
+        let Some(ours) = crd::all().iter().find(|ours| ours.spec.names.kind == **kind) else { return false };
+        let definition = facts.definitions.get(&ours.name_any());
+        matches!(definition, Some(Ok(Some(_)))) && !served.contains(&ours.spec.names.plural)
     };
     let unserved: Vec<&str> = Part::ALL.into_iter().filter_map(Part::kind).filter(is_unserved).collect();
     (!unserved.is_empty()).then(|| {

@@ -1,4 +1,5 @@
 mod agents;
+mod ofen;
 mod openkruise;
 
 use std::collections::BTreeMap;
@@ -69,12 +70,18 @@ fn healthy() -> Facts {
         policies: Ok(Policies { policies: vec![read(policy)], bindings: vec![read(binding)] }),
         installed_in: "prewarm-system".to_owned(),
         agents_in: "prewarm-system".to_owned(),
-        roles: Ok(vec![role("all", &["imagelistpulljobs", "broadcastjobs", "advancedcronjobs"])]),
+        roles: Ok(vec![role(
+            "all",
+            &["imagelistpulljobs", "broadcastjobs", "advancedcronjobs", "imageprefetches"],
+        )]),
         namespace: Ok(Some(read(namespace))),
         lease: Ok(SeenLease { now: Some(lease("prewarm-controller", "pod-1")), has_changed: true }),
         rival_lease: Ok(SeenLease { now: None, has_changed: false }),
         rival_deployment: Ok(None),
         rival_daemons: Ok(Vec::new()),
+        ofen_deployments: Ok(Vec::new()),
+        ofen_daemons: Ok(Vec::new()),
+        ofen_lease: Ok(SeenLease { now: None, has_changed: false }),
         deployments: Ok(vec![read(deployment)]),
         daemon_sets: Ok(vec![daemon_set(&json!({}))]),
         pods: Ok(vec![agent("n1", true), agent("n2", true)]),
@@ -223,8 +230,13 @@ fn a_definition_that_is_left_out_is_a_warning_and_that_of_nodes_is_needed() {
 
 #[test]
 fn a_kind_that_is_defined_and_has_no_role_is_a_warning() {
-    let without =
-        |facts: &mut Facts| facts.roles = Ok(vec![role("some", &["imagelistpulljobs", "broadcastjobs"])]);
+    let without = |facts: &mut Facts| {
+        facts.roles = Ok(vec![role("some", &["imagelistpulljobs", "broadcastjobs", "imageprefetches"])]);
+    };
+    let of_ofen = |facts: &mut Facts| {
+        facts.roles = Ok(vec![role("some", &["imagelistpulljobs", "broadcastjobs", "advancedcronjobs"])]);
+    };
+    finds(of_ofen, Stage::After, Verdict::Warning, &["no role for ImagePrefetch:"]);
     finds(without, Stage::After, Verdict::Warning, &["no role for AdvancedCronJob:", "these `kinds`"]);
     let mut facts = healthy();
     without(&mut facts);
@@ -307,13 +319,15 @@ type Break = fn(&mut Facts, String);
 #[test]
 fn an_unreadable_fact_is_a_warning_and_hides_nothing_else() {
     let why = || "you may not read it".to_owned();
-    let unreadable: [(&str, Break); 11] = [
+    let unreadable: [(&str, Break); 13] = [
         ("the version", |facts, why| facts.version = Err(why)),
         ("namespace prewarm-system", |facts, why| facts.namespace = Err(why)),
         ("the nodes' clocks", |facts, why| facts.heartbeats = Err(why)),
         ("webhooks", |facts, why| facts.webhooks = Err(why)),
         ("OpenKruise's manager", |facts, why| facts.rival_lease = Err(why)),
         ("daemons of others", |facts, why| facts.rival_daemons = Err(why)),
+        ("ofen's controller", |facts, why| facts.ofen_deployments = Err(why)),
+        ("ofen's controller", |facts, why| facts.ofen_lease = Err(why)),
         ("the controller's roles", |facts, why| facts.roles = Err(why)),
         ("the controller's Deployment", |facts, why| facts.deployments = Err(why)),
         ("the Lease", |facts, why| facts.lease = Err(why)),

@@ -48,7 +48,7 @@ fn header(view: &View, width: usize, palette: &Palette) -> Vec<Line<'static>> {
         Span::styled(ends, palette.dim),
     ]);
     let look = format!("kubectl --kubeconfig {}", view.kubeconfig);
-    let what = "get imagepulljobs,nodeimages -A";
+    let what = "get imagepulljobs,imageprefetches,nodeimages -A";
     let status = format!("prewarm status --kubeconfig {}", view.kubeconfig);
     let hints = if look.len() + 1 + what.len() <= width {
         vec![format!("{look} {what}"), status]

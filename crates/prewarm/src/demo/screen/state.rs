@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::ResourceExt as _;
 use prewarm_agent::disk::Room;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_api::ofen::ImagePrefetch;
 use prewarm_demo::store::Pulling;
 use prewarm_demo::story::{Counts, Message};
 
@@ -28,8 +29,15 @@ pub struct State {
     unnamed: BTreeSet<JobName>,
 }
 
-/// A job's namespace and name.
-pub type JobName = (String, String);
+/// A job's kind, namespace and name.
+pub type JobName = (Kind, String, String);
+
+/// What is shown as a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    ImagePullJob,
+    ImagePrefetch,
+}
 
 /// The scene that is being played.
 #[derive(Default)]
@@ -77,13 +85,21 @@ pub enum What {
 
 /// What a watch of the API returns.
 pub enum Change {
-    /// A listing of all jobs begins.
-    JobsBegin,
-    Job(Box<ImagePullJob>),
+    /// A listing of all jobs of a kind begins.
+    JobsBegin(Kind),
+    Job(Observed),
     /// The listing is complete.
-    JobsEnd,
+    JobsEnd(Kind),
     JobGone(JobName),
     Node(Box<NodeImage>),
+}
+
+/// A job at one moment.
+pub struct Observed {
+    pub name: JobName,
+    pub image: String,
+    pub counts: Counts,
+    pub is_over: bool,
 }
 
 /// A node at one moment.
@@ -118,10 +134,12 @@ impl State {
     /// Takes in a change from the API.
     pub fn observe(&mut self, change: Change, now: Duration) {
         match change {
-            Change::JobsBegin => self.unnamed = self.jobs.keys().cloned().collect(),
-            Change::Job(job) => self.observe_job(&job, now),
-            Change::JobsEnd => {
-                for gone in std::mem::take(&mut self.unnamed) {
+            Change::JobsBegin(kind) => {
+                self.unnamed.extend(self.jobs.keys().filter(|name| name.0 == kind).cloned());
+            }
+            Change::Job(job) => self.observe_job(job, now),
+            Change::JobsEnd(kind) => {
+                for gone in self.unnamed.extract_if(.., |name| name.0 == kind) {
                     self.jobs.remove(&gone);
                 }
             }
@@ -130,12 +148,11 @@ impl State {
         }
     }
 
-    fn observe_job(&mut self, job: &ImagePullJob, now: Duration) {
-        let name = job_name(job);
+    fn observe_job(&mut self, job: Observed, now: Duration) {
+        let Observed { name, image, counts, is_over } = job;
         self.unnamed.remove(&name);
-        let is_over = job.status.as_ref().is_some_and(|status| status.completion_time.is_some());
-        let counts = Counts::of(job);
-        let fresh = Job { image: job.spec.image.clone(), counts, begun: now, over: None };
+        let shown = name.2.clone();
+        let fresh = Job { image, counts, begun: now, over: None };
         let known = self.jobs.entry(name).or_insert(fresh);
         known.counts = counts;
         match (is_over, known.over) {
@@ -143,7 +160,7 @@ impl State {
             (true, Some(_)) => return,
             (false, _) => return known.over = None,
         }
-        self.note(What::JobOver { name: job.name_any(), counts }, now);
+        self.note(What::JobOver { name: shown, counts }, now);
     }
 
     fn observe_node(&mut self, object: &NodeImage, now: Duration) {
@@ -193,7 +210,31 @@ impl State {
     }
 }
 
-/// The name of a job on the screen.
-pub fn job_name(job: &ImagePullJob) -> JobName {
-    (job.namespace().unwrap_or_default(), job.name_any())
+impl From<&ImagePullJob> for Observed {
+    fn from(job: &ImagePullJob) -> Self {
+        Self {
+            name: name_of(Kind::ImagePullJob, job),
+            image: job.spec.image.clone(),
+            counts: Counts::of(job),
+            is_over: job.status.as_ref().is_some_and(|status| status.completion_time.is_some()),
+        }
+    }
+}
+
+impl From<&ImagePrefetch> for Observed {
+    /// It holds its images as long as it is there, so it is never over.
+    fn from(prefetch: &ImagePrefetch) -> Self {
+        let images = &prefetch.spec.images;
+        let image = images.first().cloned().unwrap_or_default();
+        Self {
+            name: name_of(Kind::ImagePrefetch, prefetch),
+            image: if images.len() > 1 { format!("{image} and {} more", images.len() - 1) } else { image },
+            counts: Counts::of_prefetch(prefetch),
+            is_over: false,
+        }
+    }
+}
+
+fn name_of(kind: Kind, object: &impl kube::Resource) -> JobName {
+    (kind, object.namespace().unwrap_or_default(), object.name_any())
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use prewarm_agent::disk::Room;
 use prewarm_api::kruise::{ImagePullJob, NodeImage};
+use prewarm_api::ofen::ImagePrefetch;
 use prewarm_api::reference::ImageRef;
 use prewarm_demo::store::Pulling;
 use prewarm_demo::story::{Counts, Message};
@@ -12,7 +13,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 
 use super::draw::{Palette, draw};
-use super::state::{Change, Snapshot, State};
+use super::state::{Change, Kind, Observed, Snapshot, State};
 use super::view::{Activity, Mood, Node, Time, View, fitting, view};
 
 const MIB: u64 = 1 << 20;
@@ -34,7 +35,22 @@ fn job(name: &str, [desired, active, succeeded, failed]: [i32; 4], is_over: bool
         },
     });
     let job: ImagePullJob = serde_json::from_value(job).expect("a job");
-    Change::Job(Box::new(job))
+    Change::Job(Observed::from(&job))
+}
+
+/// An ImagePrefetch with these numbers of nodes that must have the images, that have them, and that fail.
+fn prefetch(name: &str, images: &[&str], [desired, pulled, failed]: [i32; 3]) -> Change {
+    let prefetch = json!({
+        "apiVersion": "ofen.cybozu.io/v1", "kind": "ImagePrefetch",
+        "metadata": {"namespace": "default", "name": name},
+        "spec": {"images": images, "replicas": desired},
+        "status": {
+            "desiredNodes": desired, "imagePulledNodes": pulled, "imagePullingNodes": desired - pulled,
+            "imagePullFailedNodes": failed,
+        },
+    });
+    let prefetch: ImagePrefetch = serde_json::from_value(prefetch).expect("an ImagePrefetch");
+    Change::Job(Observed::from(&prefetch))
 }
 
 /// A node that has given up on an image.
@@ -133,11 +149,32 @@ fn a_job_that_a_new_listing_does_not_name_is_gone() {
     let mut state = State::default();
     state.observe(job("web", [1, 1, 0, 0], false), seconds(1));
     state.observe(job("cart", [1, 1, 0, 0], false), seconds(1));
-    state.observe(Change::JobsBegin, seconds(2));
+    state.observe(prefetch("web", &["web:1.0"], [1, 0, 0]), seconds(1));
+    state.observe(Change::JobsBegin(Kind::ImagePullJob), seconds(2));
     state.observe(job("cart", [1, 1, 0, 0], false), seconds(2));
-    state.observe(Change::JobsEnd, seconds(2));
-    let jobs = view(&state, "", seconds(3)).jobs;
-    assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["cart"]);
+    state.observe(Change::JobsEnd(Kind::ImagePullJob), seconds(2));
+    let shown = |state: &State| {
+        let jobs = view(state, "", seconds(3)).jobs;
+        jobs.into_iter().map(|job| (job.name, job.image)).collect::<Vec<_>>()
+    };
+    let named = |name: &str, image: &str| (name.to_owned(), image.to_owned());
+    assert_eq!(shown(&state), [named("cart", "shop/cart:1.0"), named("web", "web:1.0")]);
+    state.observe(Change::JobsBegin(Kind::ImagePrefetch), seconds(2));
+    state.observe(Change::JobsEnd(Kind::ImagePrefetch), seconds(2));
+    assert_eq!(shown(&state), [named("cart", "shop/cart:1.0")]);
+}
+
+#[test]
+fn an_image_prefetch_is_shown_like_a_job_that_is_never_over() {
+    let mut state = State::default();
+    let images = ["registry.demo/ml/model:7.1", "registry.demo/ml/tools:2"];
+    state.observe(prefetch("model", &images, [8, 3, 1]), seconds(1));
+    let jobs = view(&state, "", seconds(2)).jobs;
+    let counts = Counts { desired: 8, active: 4, succeeded: 3, failed: 1 };
+    assert_eq!((jobs[0].image.as_str(), jobs[0].counts), ("ml/model:7.1 and 1 more", counts));
+    state.observe(prefetch("model", &images, [8, 8, 0]), seconds(3));
+    let shown = view(&state, "", seconds(4));
+    assert_eq!((shown.jobs[0].time, shown.events), (Time::Unknown, Vec::new()));
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub fn view(state: &State, kubeconfig: &str, now: Duration) -> View {
             title: state.scene.title.clone(),
             said: state.scene.said.as_ref().map(said).unwrap_or_default(),
         },
-        jobs: jobs.into_iter().map(|((_, name), job)| show_job(name, job, now)).collect(),
+        jobs: jobs.into_iter().map(|((_, _, name), job)| show_job(name, job, now)).collect(),
         nodes: show_nodes(state),
         events: state.events.iter().map(show_event).collect(),
     }
