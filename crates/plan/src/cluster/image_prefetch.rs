@@ -20,6 +20,7 @@ pub mod record;
 mod report;
 pub mod select;
 mod settle;
+mod stall;
 pub mod status;
 mod view;
 mod want;
@@ -37,6 +38,13 @@ pub const NOT_READY_GRACE: Duration = Duration::from_mins(5);
 pub const SEED_PATIENCE: Duration = Duration::from_secs(10);
 /// And no longer than this.
 pub const LONGEST_SEED_PATIENCE: Duration = Duration::from_mins(10);
+/// A node that gets nothing from mirrors keeps its place in a wave for so long: mirrors are slow to notice what others have got.
+pub const MIRROR_PATIENCE: Duration = Duration::from_secs(5);
+/// A node that was told to pull and does not begin holds no place after this time: it is busy with other images, has no room, or
+/// its agent is gone.
+pub const BEGIN_PATIENCE: Duration = Duration::from_mins(1);
+/// A pull of which nothing new is heard holds no place after this time. The agent cuts off what stands still after ten minutes.
+pub const SILENT_PATIENCE: Duration = Duration::from_mins(12);
 
 #[cfg(test)]
 mod tests;

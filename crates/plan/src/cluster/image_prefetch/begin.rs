@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::wave::{Place, Progress, next};
+use crate::cluster::demands::standing::Stage;
 use crate::cluster::node_image::node::Node;
 use crate::cluster::{Kernel, Target};
 use crate::demand::{Role, Source};
@@ -15,6 +16,7 @@ impl Kernel {
     /// Gives nodes their roles, as far as the waves have come. Says when to look again.
     pub(super) fn begin_nodes(&mut self, uid: &Uid, is_held: bool, now: Timestamp) -> Option<Timestamp> {
         self.note_told(uid);
+        let moves_until = self.note_steps(uid, now);
         let places = self.places(uid, now)?;
         let prefetch = self.prefetches.all.get_mut(uid)?;
         prefetch.failing.retain(|node, _| {
@@ -28,8 +30,8 @@ impl Kernel {
         if is_held {
             return None;
         }
-        let next = next(&places, prefetch.is_verified, self.settings.waves, uid, now);
-        prefetch.is_verified = next.is_verified;
+        let next = next(&places, prefetch.past, self.settings.waves, uid, now);
+        prefetch.past.is_verified = next.is_verified;
         if next.is_verified {
             self.pin_digests(uid);
         }
@@ -42,7 +44,7 @@ impl Kernel {
             .parts
             .iter()
             .filter_map(|part| self.demands.get(&part.uid)?.roll.as_ref()?.next_grant_overdue(now));
-        overdue.fold(next.wake_at, |wake_at, at| earliest(wake_at, Some(at)))
+        overdue.fold(earliest(next.wake_at, moves_until), |wake_at, at| earliest(wake_at, Some(at)))
     }
 
     /// Forgets of whom is told what they were yet to be told.
@@ -82,6 +84,8 @@ impl Kernel {
                 is_doubtful: node.is_some_and(|node| node.attempts.is_failing()),
                 role: prefetch.begun.get(name).map(|begun| begun.role),
                 progress: self.progress(prefetch, name, now),
+                is_refused: self.is_refused_by_registry(prefetch, name),
+                is_resting: self.is_resting(prefetch, name, now),
             }
         };
         Some(prefetch.selected.iter().flatten().map(place).collect())
@@ -95,7 +99,11 @@ impl Kernel {
             let of = |role| {
                 prefetch.begun.iter().filter(move |(_, begun)| begun.role == role).map(|(node, _)| node)
             };
-            let resolved = of(Role::Seed).filter_map(|node| self.resolved(part, node)).min();
+            let has_it = |node: &&NodeName| {
+                self.standing_of(&part.uid, node).is_some_and(|one| one.stage == Stage::Succeeded)
+            };
+            let seeds = of(Role::Seed).filter(has_it);
+            let resolved = seeds.filter_map(|node| self.resolved(part, node)).min();
             let pinned = of(Role::Mirror).find_map(|node| self.pinned(part, node));
             pins.extend(
                 pinned.or(resolved.map(|(_, digest)| digest)).map(|digest| (part.uid.clone(), digest)),
@@ -133,6 +141,7 @@ impl Kernel {
             }
             if let Some(prefetch) = self.prefetches.all.get_mut(uid) {
                 prefetch.begun.insert(node.clone(), begun);
+                prefetch.past.demoted += usize::from(is_demoted);
                 self.agenda.mark_all(self.sets.of(&prefetch.key, &node).cloned().map(Target::NodeImageSet));
             }
             self.agenda.mark(Target::Node(node));

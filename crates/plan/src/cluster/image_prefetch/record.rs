@@ -8,6 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prewarm_api::ofen::{API_VERSION, IMAGE_PREFETCH, ImagePrefetch, ImagePrefetchStatus};
 use prewarm_api::reference_object::ObjectReference;
 
+use super::stall::Steady;
+use super::wave::Past;
 use crate::cluster::demands::parts::{self, Part};
 use crate::cluster::demands::{State, Statement};
 use crate::cluster::{Kind, Target, Ticket, reference};
@@ -50,12 +52,16 @@ pub struct Prefetch {
     pub begun: BTreeMap<NodeName, Begun>,
     /// Nodes that fail, since when.
     pub failing: HashMap<NodeName, Timestamp>,
-    /// Whether the registry has given the images to a node of this generation.
-    pub is_verified: bool,
+    /// What was last heard of nodes that are not done.
+    pub steady: HashMap<NodeName, Steady>,
+    /// What has happened in this generation.
+    pub past: Past,
     /// What each image stood for when the registry was asked first.
     pub digests: BTreeMap<Uid, Arc<str>>,
     /// NodeImageSets that are being made.
     pub creating: BTreeSet<NodeName>,
+    /// How often NodeImageSets were made: whoever keeps deleting them is answered with pauses that grow.
+    pub made: BTreeMap<NodeName, Attempts>,
     /// Writes of NodeImageSets that are made.
     pub set_attempts: Attempts,
     /// Writes to it.
@@ -88,9 +94,11 @@ impl Prefetch {
             unready: HashMap::new(),
             begun: BTreeMap::new(),
             failing: HashMap::new(),
-            is_verified: false,
+            steady: HashMap::new(),
+            past: Past::default(),
             digests: BTreeMap::new(),
             creating: BTreeSet::new(),
+            made: BTreeMap::new(),
             set_attempts: Attempts::default(),
             attempts: Attempts::default(),
             echo: Echo::default(),
@@ -111,7 +119,8 @@ impl Prefetch {
             self.begun.clear();
             self.failing.clear();
             self.digests.clear();
-            self.is_verified = false;
+            self.steady.clear();
+            self.past = Past::default();
         }
         self.object = object;
         has_changed

@@ -39,6 +39,9 @@ impl Kernel {
         let node = prefetch.creating.iter().find(is_for).cloned();
         if let Some(node) = &node {
             prefetch.creating.remove(node);
+            if let Some(attempts) = prefetch.made.get_mut(node) {
+                outcome.note(attempts, now, jitter);
+            }
         }
         let is_taken = matches!(outcome, Outcome::Collided(_));
         outcome.note(&mut prefetch.set_attempts, now, jitter);

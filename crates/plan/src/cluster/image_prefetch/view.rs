@@ -112,12 +112,33 @@ impl Kernel {
                 _ => is_done = false,
             }
         }
-        match (is_done, self.is_able(node)) {
+        match (is_done, self.is_able(node) && !prefetch.is_stalled(node, now)) {
             (true, _) => Progress::Done,
             (false, true) => Progress::Busy,
-            // Whoever is not ready cannot go on, whatever it said last.
+            // A node that is not ready cannot go on, whatever it said last.
             (false, false) => Progress::Failing(since),
         }
+    }
+
+    /// Whether the registry refuses what a node asks for, for a reason that is the same on every other node.
+    pub(super) fn is_refused_by_registry(&self, prefetch: &Prefetch, node: &str) -> bool {
+        let is_refused = |part: &Part| {
+            let trouble = self.standing_of(&part.uid, node).and_then(|one| one.trouble.as_ref());
+            let class = trouble.map(|(class, _)| *class);
+            part.image.is_none()
+                || matches!(class, Some(FailureClass::NotFound | FailureClass::Unauthorized))
+                || matches!(class, Some(FailureClass::InvalidReference))
+        };
+        prefetch.begun.contains_key(node) && prefetch.parts.iter().any(is_refused)
+    }
+
+    /// Whether a node has lost an image so often that it is asked for it only later (kruise W13).
+    pub(super) fn is_resting(&self, prefetch: &Prefetch, node: &str, now: Timestamp) -> bool {
+        let rests = |part: &Part| {
+            let need = self.standing_of(&part.uid, node).and_then(|one| one.need);
+            matches!(need, Some(Need::Renew(at)) if at > now)
+        };
+        prefetch.parts.iter().any(rests)
     }
 
     /// What a node has of the images, also if it has not begun in this generation.

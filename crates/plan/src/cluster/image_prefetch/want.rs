@@ -4,10 +4,12 @@ use jiff::Timestamp;
 use prewarm_api::ofen::RegistryPolicy;
 use serde_json::json;
 
+use super::LONGEST_SEED_PATIENCE;
 use super::record::Prefetch;
 use super::wave::patience;
 use crate::cluster::command::{Command, Ticket, Verb, Write};
 use crate::cluster::demands::parts;
+use crate::cluster::demands::standing::Stage;
 use crate::cluster::node_image::node::Want;
 use crate::cluster::node_image_set::spec;
 use crate::cluster::{Kernel, Kind, Target};
@@ -20,6 +22,8 @@ type Wanted = Vec<(Uid, Vec<(NodeName, Want)>)>;
 
 /// So many NodeImageSets of one object are made at once.
 const MOST_CREATING: usize = 64;
+/// Stands for the creation of a node's NodeImageSet, which is always the same write.
+const MADE: u64 = 0;
 
 impl Kernel {
     /// Notes what it wants of its nodes. They write it in their own pass.
@@ -35,8 +39,12 @@ impl Kernel {
             wants.extend(roll.to_withdraw().into_iter().map(|node| (node, Want::Withdraw)));
             wants.extend(roll.to_attach().into_iter().map(|node| (node, Want::Attach)));
             if !is_held {
-                wants.extend(roll.to_retry(usize::MAX).into_iter().map(|node| (node, Want::Retry)));
-                wants.extend(roll.to_renew(usize::MAX, now).into_iter().map(|node| (node, Want::Renew)));
+                // A node that has not begun in this generation would be sent to mirrors for what the last one was given.
+                let has_begun = |node: &NodeName| prefetch.begun.contains_key(node);
+                let retries = roll.to_retry(usize::MAX).into_iter().filter(has_begun);
+                wants.extend(retries.map(|node| (node, Want::Retry)));
+                let renewals = roll.to_renew(usize::MAX, now).into_iter().filter(has_begun);
+                wants.extend(renewals.map(|node| (node, Want::Renew)));
                 wake_at = earliest(wake_at, roll.next_renewal(now));
             }
             wanted.push((demand.clone(), wants));
@@ -69,11 +77,12 @@ impl Kernel {
                 let is_crowded = node.crowded.get(image, &part.uid).is_some();
                 let is_untold =
                     begun.untold.get(&part.uid).is_some_and(|version| !self.is_told(part, name, *version));
-                // Who was refused where others have the image is tried on by nobody, and a Secret may be right by now.
-                let again_at = prefetch.failing.get(name).filter(|_| self.is_refused_there(&part.uid, name));
-                let again_at = again_at.map(|since| after(*since, patience(prefetch.failing.len())));
+                let again_at = self.asked_again_at(prefetch, &part.uid, name);
                 wake_at = earliest(wake_at, again_at.filter(|at| *at > now));
-                match (is_owner, is_untold || again_at.is_some_and(|at| at <= now)) {
+                // It was pulled for others alone: this object has not been let in.
+                let is_of_others =
+                    self.standing_of(&part.uid, name).is_some_and(|one| one.stage == Stage::Waiting);
+                match (is_owner && !is_of_others, is_untold || again_at.is_some_and(|at| at <= now)) {
                     (false, _)
                         if !is_crowded && node.live_image().is_some() && node.refusal(image).is_none() =>
                     {
@@ -86,6 +95,16 @@ impl Kernel {
             wanted.push((part.uid.clone(), wants));
         }
         (wanted, wake_at)
+    }
+
+    /// When a node that has given up is asked once more. One that was refused although others have the image: its Secret may be
+    /// right by then. Any other: it may have room by then, and an ImagePrefetch has no end.
+    fn asked_again_at(&self, prefetch: &Prefetch, demand: &Uid, node: &NodeName) -> Option<Timestamp> {
+        let has_failed = self.standing_of(demand, node).is_some_and(|one| one.stage == Stage::Failed);
+        let since = prefetch.failing.get(node).filter(|_| has_failed)?;
+        let is_refused = self.is_refused_there(demand, node);
+        let pause = if is_refused { patience(prefetch.failing.len()) } else { LONGEST_SEED_PATIENCE };
+        Some(after(*since, pause))
     }
 
     /// Makes the NodeImageSets of nodes that were told what they have to do, or cannot be told.
@@ -104,11 +123,22 @@ impl Kernel {
             }
         }
         let prefetch = self.prefetches.all.get_mut(uid)?;
+        prefetch.made.retain(|node, _| prefetch.begun.contains_key(node));
         if prefetch.set_attempts.is_blocked(now) {
             return prefetch.set_attempts.pause_ends();
         }
-        let free = MOST_CREATING.saturating_sub(prefetch.creating.len());
-        for (node, role) in missing.into_iter().take(free) {
+        let (mut free, mut wake_at) = (MOST_CREATING.saturating_sub(prefetch.creating.len()), None);
+        for (node, role) in missing {
+            let attempts = prefetch.made.entry(node.clone()).or_default();
+            if let Some(at) = attempts.repeats_at(MADE, now) {
+                wake_at = earliest(wake_at, Some(at));
+                continue;
+            }
+            if free == 0 {
+                break;
+            }
+            free -= 1;
+            attempts.begin(MADE);
             let object = spec::new(prefetch, &node, role);
             prefetch.creating.insert(node);
             let key = ObjectKey::of(&object.metadata);
@@ -116,7 +146,7 @@ impl Kernel {
                 Ticket { asker: Target::Prefetch(uid.clone()), kind: Kind::NodeImageSet, key, uid: None };
             commands.push(Command::Write(Write { ticket, verb: Verb::Create(Box::new(json!(object))) }));
         }
-        None
+        wake_at
     }
 }
 

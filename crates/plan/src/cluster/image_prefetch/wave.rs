@@ -2,17 +2,21 @@
 //!
 //! First a few nodes ask the registry. When one of them has the images, the others ask mirrors, never more at once than nodes that
 //! have the images already: each of these can serve one more, so that a wave is twice as large as the one before. A node that
-//! fails holds no place of a wave, and one that asks the registry and fails is followed by another one.
+//! fails holds no place of a wave, and one that asks the registry and fails is followed by another one. If the last node that had
+//! the images loses them, one that only mirrors served asks the registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::record::place_of;
-use super::{LONGEST_SEED_PATIENCE, SEED_PATIENCE};
+use super::{LONGEST_SEED_PATIENCE, MIRROR_PATIENCE, SEED_PATIENCE};
 use crate::demand::Role;
 use crate::object::{NodeName, NodeZone};
-use crate::time::after;
+use crate::time::{after, earliest};
+
+/// If the registry refuses what this many nodes ask for, the next node is not asked: it would be refused as well.
+const MOST_REFUSED: usize = 3;
 
 /// One of the selected nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +35,10 @@ pub struct Place {
     pub role: Option<Role>,
     /// How far it is.
     pub progress: Progress,
+    /// Whether the registry refuses what it asks for, as it would refuse any other node.
+    pub is_refused: bool,
+    /// Whether it loses the images again and again, and is left alone for a while.
+    pub is_resting: bool,
 }
 
 /// What a node has of the images.
@@ -67,6 +75,15 @@ pub struct Limits {
     pub first: usize,
 }
 
+/// What has happened in this generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// Whether the registry has given the images to a node.
+    pub is_verified: bool,
+    /// How many nodes asked the registry without success and ask mirrors instead.
+    pub demoted: usize,
+}
+
 /// What happens next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Next {
@@ -78,38 +95,73 @@ pub struct Next {
     pub wake_at: Option<Timestamp>,
 }
 
-/// Decides. `was_verified` is whether the registry has been asked with success already.
-pub fn next(places: &[Place], was_verified: bool, limits: Limits, salt: &str, now: Timestamp) -> Next {
-    let is_seed = |place: &&Place| place.role == Some(Role::Seed);
-    let seeds: Vec<&Place> = places.iter().filter(is_seed).collect();
+/// Decides.
+pub fn next(places: &[Place], past: Past, limits: Limits, salt: &str, now: Timestamp) -> Next {
+    let crowd = Crowd::of(places, now);
     // A node that asks mirrors was only told to after the registry had been asked.
-    let is_verified = was_verified
+    let is_verified = past.is_verified
         || places.iter().any(|place| place.role == Some(Role::Mirror))
-        || seeds.iter().any(|place| place.progress == Progress::Done);
+        || crowd.seeds.iter().any(|place| place.progress == Progress::Done);
     let mut next = Next { is_verified, ..Next::default() };
     let mut queue = Queue::new(places, salt);
-    add_seeds(&seeds, &mut queue, limits, now, &mut next);
-    if is_verified {
+    let most = match () {
+        () if !is_verified => limits.seeds.min(limits.first).max(1),
+        () if crowd.done == 0 => limits.seeds.max(1),
+        // Mirrors serve the images: who has failed to ask the registry is not replaced.
+        () => limits.seeds.max(1).saturating_sub(past.demoted),
+    };
+    add_seeds(&crowd, &mut queue, most, now, &mut next);
+    if is_verified && crowd.done > 0 {
         // Nobody has to ask the registry any more, so whoever fails to may ask mirrors.
         let fails = |place: &&&Place| matches!(place.progress, Progress::Failing(_));
-        next.roles.extend(seeds.iter().filter(fails).map(|place| (place.node.clone(), Role::Mirror)));
-        let count = |wanted: Progress| places.iter().filter(|place| place.progress == wanted).count();
-        let free = count(Progress::Done).max(1).saturating_sub(count(Progress::Busy) + queue.begun);
+        next.roles.extend(crowd.seeds.iter().filter(fails).map(|place| (place.node.clone(), Role::Mirror)));
+        let free = crowd.done.saturating_sub(crowd.busy + crowd.recent.len() + queue.begun);
         for node in queue.take(free) {
             next.roles.insert(node, Role::Mirror);
         }
+        next.wake_at = earliest(next.wake_at, crowd.recent.iter().map(|at| after(*at, MIRROR_PATIENCE)).min());
+    } else if is_verified && next.roles.is_empty() {
+        promote(places, &crowd, salt, now, &mut next);
     }
     next
 }
 
+/// The places by what they do.
+struct Crowd<'a> {
+    seeds: Vec<&'a Place>,
+    done: usize,
+    busy: usize,
+    /// Since when nodes fail to get the images from mirrors that began to fail a moment ago. They keep their places that long, or a
+    /// mirror that is slow to notice what its neighbours have would let all nodes begin at once.
+    recent: Vec<Timestamp>,
+}
+
+impl<'a> Crowd<'a> {
+    fn of(places: &'a [Place], now: Timestamp) -> Self {
+        let count = |wanted: Progress| places.iter().filter(|place| place.progress == wanted).count();
+        let recent = places.iter().filter_map(|place| match (place.role, place.progress) {
+            (Some(Role::Mirror), Progress::Failing(since)) => Some(since),
+            _ => None,
+        });
+        Self {
+            seeds: places.iter().filter(|place| place.role == Some(Role::Seed)).collect(),
+            done: count(Progress::Done),
+            busy: count(Progress::Busy),
+            recent: recent.filter(|since| after(*since, MIRROR_PATIENCE) > now).collect(),
+        }
+    }
+}
+
 /// Chooses further nodes that ask the registry, if there are too few that do it well.
-fn add_seeds(seeds: &[&Place], queue: &mut Queue, limits: Limits, now: Timestamp, next: &mut Next) {
-    let most = limits.seeds.max(1);
+fn add_seeds(crowd: &Crowd, queue: &mut Queue, most: usize, now: Timestamp, next: &mut Next) {
     let mut failing: Vec<Timestamp> = Vec::new();
-    let mut healthy = 0;
-    for seed in seeds {
+    let (mut healthy, mut refused) = (0, 0);
+    for seed in &crowd.seeds {
         match seed.progress {
-            Progress::Failing(since) => failing.push(since),
+            Progress::Failing(since) => {
+                failing.push(since);
+                refused += usize::from(seed.is_refused);
+            }
             Progress::Idle | Progress::Busy | Progress::Done => healthy += 1,
         }
     }
@@ -118,16 +170,42 @@ fn add_seeds(seeds: &[&Place], queue: &mut Queue, limits: Limits, now: Timestamp
     // Whoever has begun to fail a moment ago may still do it.
     let patient = failing.iter().filter(|since| is_patient(since)).count();
     let ends = failing.iter().filter(|since| is_patient(since)).map(|since| after(*since, patience));
-    // Of those that fail one after the other, the next comes when the last has had its time.
+    // If every node that asks the registry fails, the next one begins when the last of them has had its time.
     next.wake_at = if healthy == 0 { ends.max() } else { ends.min() };
-    let begin = if next.is_verified { most } else { most.min(limits.first.max(1)) };
     let is_waiting = patient > 0 && healthy == 0;
-    if is_waiting || (next.is_verified && !failing.is_empty()) {
+    let is_refused = refused >= MOST_REFUSED && refused == failing.len();
+    let is_served = next.is_verified && crowd.done > 0 && !failing.is_empty();
+    if is_waiting || is_refused || is_served {
         return;
     }
-    for node in queue.take(begin.saturating_sub(healthy + patient)) {
+    for node in queue.take(most.saturating_sub(healthy + patient)) {
         next.roles.insert(node, Role::Seed);
     }
+}
+
+/// Nobody has the images any more, nobody is getting them, and no further node is there to ask the registry: one that asks mirrors
+/// in vain asks the registry instead.
+fn promote(places: &[Place], crowd: &Crowd, salt: &str, now: Timestamp, next: &mut Next) {
+    let is_over = crowd.seeds.iter().all(|seed| seed.is_refused || next.wake_at.is_none());
+    if crowd.busy > 0 || !is_over {
+        return;
+    }
+    let patience = patience(crowd.seeds.len().saturating_add(1));
+    let mut due: Vec<&Place> = Vec::new();
+    for place in places.iter().filter(|place| place.role == Some(Role::Mirror)) {
+        let Progress::Failing(since) = place.progress else { continue };
+        if !place.is_able || place.is_resting {
+            continue;
+        }
+        let at = after(since, patience);
+        if at <= now {
+            due.push(place);
+        } else {
+            next.wake_at = earliest(next.wake_at, Some(at));
+        }
+    }
+    let first = due.iter().min_by_key(|place| (place.is_doubtful, place_of(salt, &place.node), &place.node));
+    next.roles.extend(first.map(|place| (place.node.clone(), Role::Seed)));
 }
 
 /// How long a node may fail before another one asks the registry in its stead, and before it is asked again itself if nothing goes
@@ -207,6 +285,8 @@ mod tests {
             holds: Holds::Nothing,
             role: None,
             progress: Progress::Idle,
+            is_refused: false,
+            is_resting: false,
         }
     }
 
@@ -216,7 +296,7 @@ mod tests {
 
     /// Carries out what is decided. Returns how many of each role were added.
     fn step(places: &mut [Place], limits: Limits, now: i64) -> (usize, usize) {
-        let next = next(places, false, limits, "uid", at(now));
+        let next = next(places, Past::default(), limits, "uid", at(now));
         let (mut seeds, mut mirrors) = (0, 0);
         for place in places.iter_mut() {
             let Some(role) = next.roles.get(&place.node) else { continue };
@@ -296,7 +376,7 @@ mod tests {
             now += 1;
         }
         assert_eq!(begun, [0, 10, 30, 70]);
-        let next = next(&nodes, false, ONE, "uid", at(71));
+        let next = next(&nodes, Past::default(), ONE, "uid", at(71));
         assert_eq!((next.roles.len(), next.wake_at), (0, Some(at(150))));
     }
 
@@ -307,7 +387,57 @@ mod tests {
         finish(&mut nodes);
         assert_eq!(step(&mut nodes, ONE, 0), (0, 1));
         fail(&mut nodes, 0);
-        assert_eq!(step(&mut nodes, ONE, 0), (0, 1), "another one begins in its stead");
+        assert_eq!(step(&mut nodes, ONE, 4), (0, 0), "its mirror may only be late");
+        assert_eq!(step(&mut nodes, ONE, 5), (0, 1), "another one begins in its stead");
+    }
+
+    #[test]
+    fn when_the_last_node_that_had_the_images_loses_them_another_one_asks_the_registry() {
+        let mut nodes = places(3);
+        while nodes.iter().any(|node| node.progress != Progress::Done) {
+            step(&mut nodes, ONE, 0);
+            finish(&mut nodes);
+        }
+        for node in &mut nodes {
+            node.progress = Progress::Failing(at(100));
+        }
+        let seed = nodes.iter().position(|node| node.role == Some(Role::Seed)).unwrap();
+        assert_eq!(step(&mut nodes, ONE, 100), (0, 0), "whoever asks the registry does it again");
+        assert_eq!(nodes[seed].role, Some(Role::Seed));
+        nodes.remove(seed);
+        assert_eq!(next(&nodes, Past::default(), ONE, "uid", at(100)).wake_at, Some(at(110)));
+        let promoted = next(&nodes, Past::default(), ONE, "uid", at(110)).roles;
+        assert_eq!(promoted.into_values().collect::<Vec<_>>(), [Role::Seed]);
+        nodes.iter_mut().for_each(|node| node.is_resting = true);
+        assert!(next(&nodes, Past::default(), ONE, "uid", at(110)).roles.is_empty(), "they are left alone");
+    }
+
+    #[test]
+    fn what_the_registry_refuses_three_nodes_is_asked_by_no_fourth() {
+        let mut nodes = places(6);
+        for now in 0..10_000 {
+            step(&mut nodes, ONE, now);
+            for node in nodes.iter_mut().filter(|node| node.progress == Progress::Busy) {
+                (node.progress, node.is_refused) = (Progress::Failing(at(now)), true);
+            }
+        }
+        assert_eq!(nodes.iter().filter(|node| node.role.is_some()).count(), 3);
+    }
+
+    #[test]
+    fn whoever_failed_to_ask_the_registry_is_not_replaced_once_mirrors_serve() {
+        let mut nodes = places(6);
+        let limits = Limits { seeds: 2, first: 2 };
+        step(&mut nodes, limits, 0);
+        let first = nodes.iter_mut().find(|node| node.role.is_some()).unwrap();
+        first.progress = Progress::Done;
+        fail(&mut nodes, 0);
+        assert_eq!(next(&nodes, Past::default(), limits, "uid", at(1)).roles.len(), 2);
+        for node in nodes.iter_mut().filter(|node| matches!(node.progress, Progress::Failing(_))) {
+            (node.role, node.progress) = (Some(Role::Mirror), Progress::Busy);
+        }
+        let past = Past { is_verified: true, demoted: 1 };
+        assert!(!next(&nodes, past, limits, "uid", at(1)).roles.values().any(|role| *role == Role::Seed));
     }
 
     #[test]
@@ -317,7 +447,7 @@ mod tests {
         fail(&mut nodes, 0);
         assert_eq!(step(&mut nodes, ONE, 10), (1, 0));
         finish(&mut nodes);
-        let next = next(&nodes, false, ONE, "uid", at(11));
+        let next = next(&nodes, Past::default(), ONE, "uid", at(11));
         let failed = nodes.iter().find(|node| matches!(node.progress, Progress::Failing(_))).unwrap();
         assert_eq!(next.roles.get(&failed.node), Some(&Role::Mirror));
     }
@@ -332,7 +462,7 @@ mod tests {
         let zones: BTreeSet<_> =
             nodes.iter().filter(|node| node.role.is_some()).map(|node| node.zone.clone()).collect();
         assert_eq!(zones.len(), 2);
-        let first = |salt: &str| next(&places(20), false, ONE, salt, at(0)).roles.into_keys().next().unwrap();
+        let first = |salt: &str| next(&places(20), Past::default(), ONE, salt, at(0)).roles.into_keys().next().unwrap();
         let starts: BTreeSet<NodeName> = (0..10).map(|salt| first(&salt.to_string())).collect();
         assert!(starts.len() > 3, "ten objects begin at {} nodes", starts.len());
     }

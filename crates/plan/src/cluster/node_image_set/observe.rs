@@ -163,7 +163,8 @@ impl Kernel {
     /// The role of a node that has begun: what its entries say, or what its set says where others have a word in them.
     fn role_of(&self, prefetch: &Prefetch, node: &NodeName, said: RegistryPolicy) -> Role {
         let tags = || prefetch.parts.iter().filter_map(|part| self.tag_of(part, node));
-        if tags().any(|tag| tag.mirrors.is_some()) {
+        // What a person wrote is no proof that this object was let in by the registry.
+        if tags().any(|tag| tag.mirrors.is_some() && !tag.is_by_hand()) {
             return Role::Mirror;
         }
         let is_shared = tags().any(|tag| tag.owners.len() > 1 || tag.manual);

@@ -1,5 +1,7 @@
 //! The pass over a NodeImageSet: it says what its ImagePrefetch wants of its node and how far that is, or goes.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use prewarm_api::names::NODE_IMAGE_SET_FINALIZER;
 use prewarm_api::ofen::{NodeImageSet, NodeImageSetSpec};
@@ -10,8 +12,9 @@ use super::status::{notices, status};
 use super::{ORPHAN_AFTER, STATUS_INTERVAL, spec};
 use crate::cluster::command::{Command, Settled, Verb, Write};
 use crate::cluster::demands::parts;
+use crate::cluster::demands::standing::Stage;
 use crate::cluster::guard::{guarded, remove_finalizer_named, replace_status};
-use crate::cluster::image_prefetch::ImageState;
+use crate::cluster::image_prefetch::{ImageState, LONGEST_SEED_PATIENCE};
 use crate::cluster::interface::Pass;
 use crate::cluster::kind::Subject;
 use crate::cluster::node_image::node::Want;
@@ -110,9 +113,9 @@ impl Kernel {
 
     /// What a set that was made by hand wants of its node.
     fn want_by_hand(&mut self, uid: &Uid, now: Timestamp) -> Option<Timestamp> {
+        let (mut wake_at, gave_up) = self.gave_up(uid, now);
         let set = self.sets.all.get(uid)?;
         let node: NodeName = set.node().into();
-        let mut wake_at = None;
         let mut wanted = Vec::new();
         for demand in parts::demands(&set.parts).into_keys() {
             let Some(roll) = self.demands.get(demand).and_then(|record| record.roll.as_ref()) else {
@@ -127,13 +130,39 @@ impl Kernel {
             if is_allowed && roll.waiting().first(1).contains(&node) {
                 wants.push((node.clone(), Want::Grant));
             }
+            let again_at = gave_up.get(demand).map(|since| after(*since, LONGEST_SEED_PATIENCE));
+            if is_allowed && again_at.is_some_and(|at| at <= now) {
+                wants.push((node.clone(), Want::Ask));
+            }
             wake_at = earliest(wake_at, roll.next_renewal(now));
             wanted.push((demand.clone(), wants));
         }
         for (demand, wants) in wanted {
             self.note_wants(&demand, wants, now);
         }
+        self.sets.all.get_mut(uid)?.gave_up = gave_up;
         wake_at
+    }
+
+    /// For which of its images the node has given up, since when, and when the next of them is asked for again. Without a limit
+    /// there is no end.
+    fn gave_up(&self, uid: &Uid, now: Timestamp) -> (Option<Timestamp>, BTreeMap<Uid, Timestamp>) {
+        let (mut wake_at, mut gave_up) = (None, BTreeMap::new());
+        let set = self.sets.all.get(uid);
+        let Some(set) = set.filter(|set| set.object.spec.image_download_retry_limit.is_none()) else {
+            return (wake_at, gave_up);
+        };
+        for (demand, part) in parts::demands(&set.parts) {
+            let standing = self.standing_of(demand, set.node());
+            let has_failed = standing.is_some_and(|one| one.stage == Stage::Failed);
+            if has_failed && !self.is_refused(part, set.node()) {
+                let since = set.gave_up.get(demand).copied().unwrap_or(now);
+                wake_at =
+                    earliest(wake_at, Some(after(since, LONGEST_SEED_PATIENCE)).filter(|at| *at > now));
+                gave_up.insert(demand.clone(), since);
+            }
+        }
+        (wake_at, gave_up)
     }
 }
 

@@ -58,6 +58,8 @@ pub struct NodeSet {
     pub parts: Vec<Part>,
     /// Since when its node is known not to exist.
     pub orphan_since: Option<Timestamp>,
+    /// The demands, if it was made by hand, that its node has given up, and since when that is known.
+    pub gave_up: BTreeMap<Uid, Timestamp>,
     /// Writes to it.
     pub attempts: Attempts,
     /// What comes back of its status.
@@ -77,6 +79,7 @@ impl NodeSet {
             parts: parts::parts(&uid, &object.spec.images),
             object,
             orphan_since: None,
+            gave_up: BTreeMap::new(),
             attempts: Attempts::default(),
             echo: Echo::default(),
             written_at: None,

@@ -224,4 +224,41 @@ fn a_node_that_a_person_has_sent_to_mirrors_does_not_stand_for_the_registry() {
     assert_eq!(world.prefetch_counts("a")[1], 0);
     world.pass(seconds(60));
     assert_eq!(world.nodes_with("a", MirrorOnly).len(), 0);
+    world.restart();
+    world.pass(seconds(60));
+    assert_eq!(world.nodes_with("a", MirrorOnly).len(), 0, "nor does a controller that begins take it for that");
+}
+
+/// The agent was asking the registry for others alone when this object came.
+#[test]
+fn a_pull_for_others_that_was_under_way_is_followed_by_one_for_this_object() {
+    let mut world = World::of(&["n0"]);
+    world.create(job("other", &json!({"parallelism": 9, "completionPolicy": {"type": "Never"}})));
+    world.pass(SECOND);
+    world.report("n0", IMAGE, PullPhase::Pulling);
+    let mut world = begin(world, &json!({}));
+    let before = world.tag("n0", IMAGE).unwrap().version;
+    world.report_as("n0", IMAGE, PullPhase::Succeeded, |status| {
+        status.owner_results = Some(vec![OwnerResult { uid: uid("other"), ..OwnerResult::default() }]);
+    });
+    world.pass(SECOND);
+    assert_eq!(world.tag("n0", IMAGE).unwrap().version, before + 1, "it is asked on behalf of this object");
+    world.finish_prefetch("a");
+}
+
+/// What a node loses before the new form was asked for at the registry is brought by nobody on the old one's word.
+#[test]
+fn what_is_lost_after_a_change_waits_until_the_registry_has_answered_again() {
+    let mut world = with_secret(3);
+    world.finish_prefetch("a");
+    edit(&mut world, &json!({"imagePullSecrets": null}));
+    let first = seed(&world);
+    let idle = (0..3).map(|number| format!("n{number}")).find(|name| *name != first).unwrap();
+    let before = world.tag(&idle, IMAGE).unwrap();
+    let lost_at = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(world.now);
+    world.report_as(&idle, IMAGE, PullPhase::Succeeded, |status| status.lost_at = Some(lost_at));
+    world.pass(seconds(5));
+    assert_eq!(world.tag(&idle, IMAGE).unwrap().version, before.version);
+    world.finish_prefetch("a");
+    assert_eq!(world.tag(&idle, IMAGE).unwrap().version, before.version + 1);
 }

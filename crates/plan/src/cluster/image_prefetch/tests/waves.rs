@@ -161,7 +161,9 @@ fn a_mirror_that_has_nothing_yet_holds_no_place_and_is_no_failure() {
     pull(&mut world);
     let waits = world.nodes_with("a", MirrorOnly).remove(0);
     world.struggle(&waits, IMAGE, FailureClass::NotFound, "no mirror has it");
-    world.pass(SECOND);
+    world.pass(seconds(2));
+    assert_eq!(world.nodes_with("a", MirrorOnly).len(), 1, "its mirror may only be late");
+    world.pass(seconds(5));
     assert_eq!(world.states("a", &waits), ["ImageDownloadTemporarilyFailed"]);
     assert_eq!(world.prefetch_counts("a"), [6, 1, 2, 0], "another one has begun");
     assert_eq!(world.nodes_with("a", MirrorOnly).len(), 2);
@@ -211,4 +213,97 @@ fn what_the_registry_said_first_is_what_all_others_get() {
     for name in world.nodes_with("a", MirrorOnly) {
         assert_eq!(world.origin(&name, IMAGE), Some((MirrorOnly, Some(digest("b")))));
     }
+}
+
+/// ofen W2: a node that answered and does not begin, be it busy with other images or without an agent by now.
+#[test]
+fn a_node_that_does_not_begin_is_followed_by_another_one() {
+    let mut world = many(4, &json!({}));
+    let first = seed(&world);
+    world.report(&first, IMAGE, PullPhase::Waiting);
+    world.pass(seconds(50));
+    assert_eq!(world.nodes_with("a", Registry).len(), 1);
+    world.pass(seconds(25));
+    assert_eq!(world.nodes_with("a", Registry).len(), 2);
+    world.finish_prefetch("a");
+}
+
+/// ofen W2: a pull of which nothing more is heard.
+#[test]
+fn a_pull_that_stands_still_holds_up_nobody() {
+    let mut world = many(4, &json!({}));
+    let first = seed(&world);
+    for _ in 0..11 {
+        world.report(&first, IMAGE, PullPhase::Pulling);
+        world.pass(seconds(60));
+    }
+    assert_eq!(world.nodes_with("a", Registry).len(), 1, "a large image takes its time");
+    world.pass(seconds(120));
+    assert_eq!(world.nodes_with("a", Registry).len(), 2);
+}
+
+/// A node has given up, for lack of room or after a thousand attempts: an ImagePrefetch has no end.
+#[test]
+fn a_node_that_gave_up_is_asked_again_after_a_while() {
+    let mut world = many(1, &json!({}));
+    world.report(&seed(&world), IMAGE, PullPhase::Failed);
+    world.pass(seconds(5));
+    let before = world.tag("n000", IMAGE).unwrap().version;
+    world.pass(seconds(500));
+    assert_eq!(world.tag("n000", IMAGE).unwrap().version, before);
+    world.pass(seconds(150));
+    assert_eq!(world.tag("n000", IMAGE).unwrap().version, before + 1);
+    world.finish_prefetch("a");
+}
+
+/// ofen A15: nobody is left who could serve it.
+#[test]
+fn the_only_node_that_had_an_image_asks_the_registry_again() {
+    let mut world = many(2, &json!({"replicas": 1}));
+    world.finish_prefetch("a");
+    let first = seed(&world);
+    lose(&mut world, &first);
+    assert_eq!(world.origin(&first, IMAGE), Some((Registry, None)));
+    world.finish_prefetch("a");
+}
+
+/// The node that asked the registry is gone before any other one was served.
+#[test]
+fn when_nobody_is_left_who_has_an_image_a_node_that_asks_mirrors_asks_the_registry() {
+    let mut world = many(2, &json!({}));
+    let first = seed(&world);
+    pull(&mut world);
+    let other = world.nodes_with("a", MirrorOnly).remove(0);
+    world.store.delete_node(&first);
+    world.struggle(&other, IMAGE, FailureClass::NotFound, "no mirror has it");
+    world.pass(seconds(15));
+    assert_eq!(world.origin(&other, IMAGE), Some((Registry, None)));
+    world.finish_prefetch("a");
+}
+
+fn lose(world: &mut World, name: &str) {
+    let lost_at = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(world.now);
+    world.report_as(name, IMAGE, PullPhase::Succeeded, |status| status.lost_at = Some(lost_at));
+    world.pass(SECOND);
+}
+
+/// Another program deletes sets as fast as they are made.
+#[test]
+fn a_set_that_somebody_keeps_deleting_is_made_less_and_less_often() {
+    let mut world = many(1, &json!({}));
+    world.finish_prefetch("a");
+    let made = world.log.len();
+    for _ in 0..120 {
+        let name = world.store.sets.keys().next().cloned();
+        if let Some(name) = name {
+            let now = world.now;
+            world.store.delete_set(&name, now);
+        }
+        world.pass(SECOND);
+    }
+    let is_creation = |(_, command): &&(_, Command)| {
+        matches!(command, Command::Write(Write { ticket, verb: Verb::Create(_) }) if ticket.kind == Kind::NodeImageSet)
+    };
+    let count = world.log[made..].iter().filter(is_creation).count();
+    assert!((3..20).contains(&count), "{count} in two minutes");
 }
