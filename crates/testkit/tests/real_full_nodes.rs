@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1 as core;
 use kube::Api;
 use prewarm_testkit::image::Layer;
 use prewarm_testkit::pod::Made;
-use prewarm_testkit::{Cluster, Node, Pod, Runtime, real_tests, workload};
+use prewarm_testkit::{Cluster, Node, Pod, Runtime, real_tests, wait, workload};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
@@ -54,7 +54,11 @@ async fn a_pod_runs_on_a_node_of_each_runtime() -> anyhow::Result<()> {
     for (node, prefix) in cluster.nodes.iter().zip(["containerd://", "cri-o://"]) {
         let pod = Pod::new(node.name(), IMAGE).on(node).make(client.clone(), &namespace).await?;
         println!("a pod on {:?} is ready after {:.1?}", node.kind(), pod.ready().await?);
-        ensure!(pod.log().await?.contains("workload begins"), "{}", pod.log().await?);
+        // A container is ready as soon as it has started, and its program may not have come to say anything.
+        wait::until("what the program says", async || {
+            Ok(pod.log().await?.contains("workload begins").then_some(()))
+        })
+        .await?;
         pod.delete().await?;
         let about = nodes.get(node.name()).await?.status.and_then(|status| status.node_info);
         let version = about.context("a node tells about itself")?.container_runtime_version;

@@ -19,6 +19,7 @@ mod place;
 pub mod pod;
 mod record;
 pub mod roll;
+pub mod secrets;
 pub mod standing;
 
 pub(in crate::cluster) use place::Statement;

@@ -7,7 +7,7 @@ use prewarm_api::ofen::NodeImageSetStatus;
 
 use super::NOT_READY_GRACE;
 use super::record::{Begun, Prefetch};
-use super::select::{Candidate, Wish, select};
+use super::select::{Candidate, HowMany, select};
 use crate::cluster::Kernel;
 use crate::cluster::demands::parts::Part;
 use crate::cluster::demands::standing::{Need, Stage};
@@ -23,7 +23,7 @@ impl Kernel {
         }
         let (candidates, wake_at) = self.candidates(uid, now)?;
         let prefetch = self.prefetches.all.get_mut(uid)?;
-        let selected = select(prefetch.wish(), &candidates, &prefetch.chosen(), uid);
+        let selected = select(prefetch.how_many(), &candidates, &prefetch.chosen(), uid);
         prefetch.begun.retain(|node, _| selected.contains(node));
         prefetch.failing.retain(|node, _| selected.contains(node));
         if prefetch.selected.as_ref() != Some(&selected) {
@@ -101,10 +101,10 @@ impl Kernel {
 
 impl Prefetch {
     /// How many nodes it asks for.
-    pub(super) fn wish(&self) -> Wish {
+    pub(super) fn how_many(&self) -> HowMany {
         match (self.object.spec.all_nodes, self.object.spec.replicas) {
-            (true, _) => Wish::All,
-            (false, replicas) => Wish::Some(usize::try_from(replicas.unwrap_or(0)).unwrap_or(0)),
+            (true, _) => HowMany::All,
+            (false, replicas) => HowMany::Some(usize::try_from(replicas.unwrap_or(0)).unwrap_or(0)),
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Situation {
     pub hold: Option<String>,
     /// The first image for which the registry gave two digests: the image, and the node that was given another one.
     pub disagreement: Option<(String, String)>,
+    /// Whether its Secrets are ready, if it names any.
+    pub secrets: Option<Finding>,
 }
 
 impl Situation {
@@ -48,6 +50,7 @@ impl Situation {
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![self.ready(), self.sets_created(), self.none_failed(), self.selected()];
         findings.extend(self.digests());
+        findings.extend(self.secrets.clone());
         findings
     }
 

@@ -9,13 +9,15 @@ use serde_json::json;
 use super::STATUS_INTERVAL;
 use super::reason::{Counts, Situation};
 use super::record::Prefetch;
-use super::select::Wish;
+use super::select::HowMany;
 use super::status::{is_ready, status};
 use super::view::ImageState;
 use super::wave::Progress;
 use crate::cluster::Kernel;
 use crate::cluster::command::{Command, Notice, Verb, Write};
+use crate::cluster::demands::secrets::SecretsReady;
 use crate::cluster::guard::{guarded, replace_status};
+use crate::condition::Finding;
 use crate::demand::Role;
 use crate::object::{NodeName, Uid};
 
@@ -25,9 +27,9 @@ impl Kernel {
         let prefetch = self.prefetches.all.get(uid)?;
         let selected = prefetch.selected.as_ref()?;
         let mut counts = Counts { selected: selected.len(), ..Counts::default() };
-        counts.desired = match prefetch.wish() {
-            Wish::Some(nodes) => nodes,
-            Wish::All => selected.len(),
+        counts.desired = match prefetch.how_many() {
+            HowMany::Some(nodes) => nodes,
+            HowMany::All => selected.len(),
         };
         counts.sets = self.sets.count(&prefetch.key);
         for node in prefetch.begun.keys() {
@@ -41,10 +43,20 @@ impl Kernel {
         }
         Some(Situation {
             counts,
-            wants_none: prefetch.wish() == Wish::Some(0),
+            wants_none: prefetch.how_many() == HowMany::Some(0),
             hold: self.prefetch_hold(uid),
             disagreement: self.disagreement(prefetch),
+            secrets: self.secrets_finding(prefetch),
         })
+    }
+
+    /// Of several images the first says it whose Secrets are not ready.
+    fn secrets_finding(&self, prefetch: &Prefetch) -> Option<Finding> {
+        let records = prefetch.parts.iter().filter_map(|part| self.demands.get(&part.uid));
+        let mut named = records.filter(|record| record.names_secrets()).map(SecretsReady::of);
+        let first = named.next()?;
+        let worst = named.find(|other| *other != SecretsReady::Copied).filter(|_| first == SecretsReady::Copied);
+        Some(worst.unwrap_or(first).finding())
     }
 
     /// Whether a node that asked the registry later was given another digest.

@@ -21,7 +21,7 @@ pub struct Candidate {
 
 /// How many nodes are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum HowMany {
     /// All of them.
     All,
     /// So many.
@@ -30,14 +30,14 @@ pub enum Wish {
 
 /// Chooses. `chosen` are those of before; `salt` makes different objects begin at different nodes.
 pub fn select(
-    wish: Wish,
+    how_many: HowMany,
     candidates: &[Candidate],
     chosen: &BTreeSet<NodeName>,
     salt: &str,
 ) -> BTreeSet<NodeName> {
-    let most = match wish {
-        Wish::All => return candidates.iter().map(|one| one.node.clone()).collect(),
-        Wish::Some(most) => most,
+    let most = match how_many {
+        HowMany::All => return candidates.iter().map(|one| one.node.clone()).collect(),
+        HowMany::Some(most) => most,
     };
     let mut kept: Vec<&Candidate> = candidates.iter().filter(|one| chosen.contains(&one.node)).collect();
     kept.sort_by_key(|one| (std::cmp::Reverse(one.merit), !one.is_ready, one.node.clone()));
@@ -81,7 +81,7 @@ mod tests {
         let nodes: Vec<Candidate> = (0..9)
             .map(|number| candidate(&format!("n{number}"), if number < 7 { "a" } else { "b" }))
             .collect();
-        let selected = select(Wish::Some(4), &nodes, &BTreeSet::new(), "uid");
+        let selected = select(HowMany::Some(4), &nodes, &BTreeSet::new(), "uid");
         let in_b = selected.iter().filter(|name| ["n7", "n8"].contains(&&***name)).count();
         assert_eq!((selected.len(), in_b), (4, 2));
     }
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn a_choice_is_kept_while_its_nodes_are_there() {
         let nodes: Vec<Candidate> = ["a", "b", "c", "d"].map(|name| candidate(name, "")).into();
-        assert_eq!(names(&select(Wish::Some(2), &nodes, &chosen(&["b", "d"]), "uid")), ["b", "d"]);
-        let more = select(Wish::Some(3), &nodes, &chosen(&["b", "d"]), "uid");
+        assert_eq!(names(&select(HowMany::Some(2), &nodes, &chosen(&["b", "d"]), "uid")), ["b", "d"]);
+        let more = select(HowMany::Some(3), &nodes, &chosen(&["b", "d"]), "uid");
         assert!(more.is_superset(&chosen(&["b", "d"])) && more.len() == 3);
         let without: Vec<Candidate> = nodes.into_iter().filter(|one| &*one.node != "b").collect();
-        let next = select(Wish::Some(2), &without, &chosen(&["b", "d"]), "uid");
+        let next = select(HowMany::Some(2), &without, &chosen(&["b", "d"]), "uid");
         assert!(next.contains("d") && next.len() == 2, "{next:?}");
     }
 
@@ -101,7 +101,7 @@ mod tests {
     fn of_fewer_nodes_those_stay_that_have_the_images() {
         let with = |name: &str, merit| Candidate { merit, ..candidate(name, "") };
         let nodes = [with("a", 0), with("b", 1), with("c", 2), with("d", 0)];
-        assert_eq!(names(&select(Wish::Some(2), &nodes, &chosen(&["a", "b", "c", "d"]), "uid")), ["b", "c"]);
+        assert_eq!(names(&select(HowMany::Some(2), &nodes, &chosen(&["a", "b", "c", "d"]), "uid")), ["b", "c"]);
     }
 
     #[test]
@@ -109,12 +109,12 @@ mod tests {
         let mut nodes: Vec<Candidate> = (0..20)
             .map(|number| candidate(&format!("n{number}"), if number % 3 == 0 { "a" } else { "b" }))
             .collect();
-        let one = select(Wish::Some(7), &nodes, &BTreeSet::new(), "uid");
+        let one = select(HowMany::Some(7), &nodes, &BTreeSet::new(), "uid");
         nodes.reverse();
-        assert_eq!(one, select(Wish::Some(7), &nodes, &BTreeSet::new(), "uid"));
+        assert_eq!(one, select(HowMany::Some(7), &nodes, &BTreeSet::new(), "uid"));
         assert_ne!(
             one,
-            select(Wish::Some(7), &nodes, &BTreeSet::new(), "other"),
+            select(HowMany::Some(7), &nodes, &BTreeSet::new(), "other"),
             "objects begin at different nodes"
         );
     }
@@ -123,7 +123,7 @@ mod tests {
     fn too_few_nodes_are_all_chosen_and_one_that_is_not_ready_is_never_chosen_anew() {
         let unready = Candidate { is_ready: false, ..candidate("b", "") };
         let nodes = [candidate("a", ""), unready];
-        assert_eq!(names(&select(Wish::Some(5), &nodes, &BTreeSet::new(), "uid")), ["a"]);
-        assert_eq!(names(&select(Wish::Some(5), &nodes, &chosen(&["b"]), "uid")), ["a", "b"]);
+        assert_eq!(names(&select(HowMany::Some(5), &nodes, &BTreeSet::new(), "uid")), ["a"]);
+        assert_eq!(names(&select(HowMany::Some(5), &nodes, &chosen(&["b"]), "uid")), ["a", "b"]);
     }
 }

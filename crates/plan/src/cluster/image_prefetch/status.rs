@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use prewarm_api::names::condition::{DIGESTS_AGREE, READY};
+use prewarm_api::names::condition::{DIGESTS_AGREE, READY, SECRETS_READY};
 use prewarm_api::ofen::ImagePrefetchStatus;
 
 use super::reason::{Counts, Situation};
@@ -24,9 +24,11 @@ pub fn status(
 ) -> ImagePrefetchStatus {
     let Counts { desired, pulled, pulling, failed, .. } = situation.counts;
     let mut conditions = old.and_then(|old| old.conditions.clone()).unwrap_or_default();
-    if situation.disagreement.is_none() {
-        conditions.retain(|condition| condition.type_ != DIGESTS_AGREE);
-    }
+    conditions.retain(|condition| match condition.type_.as_str() {
+        DIGESTS_AGREE => situation.disagreement.is_some(),
+        SECRETS_READY => situation.secrets.is_some(),
+        _ => true,
+    });
     for finding in situation.findings() {
         set_condition(&mut conditions, finding, None, now);
     }

@@ -4,7 +4,7 @@ use super::Hold;
 use super::status::{MOST_FAILED_NODES, MOST_UNKNOWN_NAMES};
 use crate::cluster::demands::UnknownNodes;
 use crate::condition::{ConditionStatus, Finding, Reason};
-use prewarm_api::names::condition::{COMPLETE, FAILED, NODES_FOUND, PROGRESSING, SECRETS_READY};
+use prewarm_api::names::condition::{COMPLETE, FAILED, NODES_FOUND, PROGRESSING};
 
 /// Whether a job makes progress, and why (or why not).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,48 +167,4 @@ fn listed(names: &[String]) -> String {
     let some = names.iter().take(MOST_UNKNOWN_NAMES).cloned().collect::<Vec<_>>().join(", ");
     let more = names.len().saturating_sub(MOST_UNKNOWN_NAMES);
     if more > 0 { format!("{some} and {more} more") } else { some }
-}
-
-/// Whether the Secrets of a job are ready.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SecretsReady<'a> {
-    /// They are being copied, as this sentence says.
-    Waiting(&'a str),
-    /// These do not exist.
-    Missing(&'a [String]),
-    /// These hold no registry credentials, each with the reason; and these do not exist.
-    Unusable(&'a [String], &'a [String]),
-    /// All of them are.
-    Copied,
-}
-
-impl SecretsReady<'_> {
-    /// As a condition.
-    pub fn finding(&self) -> Finding {
-        let (status, reason, message) = match self {
-            Self::Waiting(why) => (ConditionStatus::False, Reason::WaitingForSecrets, (*why).to_owned()),
-            Self::Copied => {
-                (ConditionStatus::True, Reason::Copied, "the agents can read every named Secret".to_owned())
-            }
-            Self::Missing(names) => (ConditionStatus::False, Reason::SecretMissing, missing(names)),
-            Self::Unusable(reasons, names) => {
-                let unusable = format!(
-                    "these Secrets hold no registry credentials and are not copied: {}; the pull goes on without them",
-                    reasons.join("; ")
-                );
-                let missing = (!names.is_empty()).then(|| missing(names));
-                let message = [Some(unusable), missing].into_iter().flatten().collect::<Vec<_>>().join("; ");
-                (ConditionStatus::False, Reason::SecretUnusable, message)
-            }
-        };
-        Finding { type_: SECRETS_READY, status, reason, message }
-    }
-}
-
-fn missing(names: &[String]) -> String {
-    format!(
-        "these Secrets do not exist in the job's namespace: {}; the pull goes on without them, and failed nodes are tried \
-         again when they appear",
-        names.join(", ")
-    )
 }

@@ -8,9 +8,10 @@ use prewarm_api::kruise::ImagePullJobStatus;
 use prewarm_api::names::condition::{NODES_FOUND, SECRETS_READY};
 use prewarm_api::names::message::{JOB_COMPLETED, JOB_DEADLINE, JOB_NO_PROGRESS};
 
-use super::reason::{End, Progress, SecretsReady};
+use super::reason::{End, Progress};
 use super::{Hold, Observed};
 use crate::cluster::demands::roll::{Counts, Roll};
+use crate::cluster::demands::secrets::SecretsReady;
 use crate::cluster::node_image::room::Crowd;
 use crate::condition::{Finding, set_condition};
 use crate::demand::selection::Selection;
@@ -125,11 +126,7 @@ fn progress<'a>(observed: &'a Observed, roll: &Roll, counts: &Counts, outcome: O
 fn secrets_ready<'a>(observed: &'a Observed) -> SecretsReady<'a> {
     match &observed.hold {
         Some(Hold::Secrets(why)) => SecretsReady::Waiting(why),
-        _ if !observed.unusable_secrets.is_empty() => {
-            SecretsReady::Unusable(&observed.unusable_secrets, &observed.missing_secrets)
-        }
-        _ if observed.missing_secrets.is_empty() => SecretsReady::Copied,
-        _ => SecretsReady::Missing(&observed.missing_secrets),
+        _ => SecretsReady::named(&observed.unusable_secrets, &observed.missing_secrets),
     }
 }
 

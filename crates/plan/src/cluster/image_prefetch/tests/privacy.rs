@@ -262,3 +262,16 @@ fn what_is_lost_after_a_change_waits_until_the_registry_has_answered_again() {
     world.finish_prefetch("a");
     assert_eq!(world.tag(&idle, IMAGE).unwrap().version, before.version + 1);
 }
+
+/// A Secret that is not there keeps nobody from pulling, and the object says why its images may not come.
+#[test]
+fn a_secret_that_does_not_exist_is_a_condition_until_it_does() {
+    let mut world = world(&["n0"], &json!({"imagePullSecrets": [{"name": "key"}]}));
+    world.pass(seconds(30));
+    assert_eq!(condition(&world, "SecretsReady"), is("False", "SecretMissing"));
+    world.store.sources.insert(SourceKey { namespace: "team".to_owned(), name: "key".to_owned() }, 1);
+    world.pass(seconds(90));
+    assert_eq!(condition(&world, "SecretsReady"), is("True", "Copied"));
+    edit(&mut world, &json!({"imagePullSecrets": null}));
+    assert_eq!(world.prefetch_condition("a", "SecretsReady"), None);
+}
