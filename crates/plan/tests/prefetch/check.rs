@@ -15,6 +15,9 @@ use super::support::world::{is_over, status_of, tag_of};
 /// So long a node has to answer; a second of which is because times in an object have no fractions.
 const MAY_BE_SILENT: Duration = Duration::from_secs(31);
 
+/// A pull of which nothing new is heard for so long holds no place.
+const MAY_STAND_STILL: Duration = Duration::from_mins(12);
+
 /// An entry of a node in one round: its NodeImage's UID, the image, and the version.
 type Round = (String, &'static str, i64);
 
@@ -27,6 +30,8 @@ pub struct Check {
     verified: BTreeSet<(String, i64, &'static str)>,
     /// Rounds in which an agent has ever failed or been late: they hold no place.
     troubled: BTreeSet<Round>,
+    /// Since when agents say of rounds that they pull, and nothing more.
+    pulling: BTreeMap<Round, Timestamp>,
     /// Nodes to which a write was lost: they are passed over for a while, and may be told in the same moment as whoever is next.
     missed: BTreeSet<String>,
 }
@@ -38,6 +43,7 @@ impl Check {
             asked: BTreeMap::new(),
             verified: BTreeSet::new(),
             troubled: BTreeSet::new(),
+            pulling: BTreeMap::new(),
             missed: BTreeSet::new(),
         }
     }
@@ -58,11 +64,16 @@ impl Check {
             return;
         };
         let round: Round = (object.metadata.uid.clone().unwrap_or_default(), image, tag.version);
-        let had_answered = status_of(old, &key(image)).is_some_and(|status| status.version == tag.version);
+        // A verdict on a node that is silent is no answer of its agent.
+        let had_answered = status_of(old, &key(image))
+            .is_some_and(|status| status.version == tag.version && status.phase != PullPhase::Failed);
         // Whoever answers late has given up its place.
         if status.failure_class.is_some() || status.lost_at.is_some() || !(had_answered || is_young(tag, now))
         {
             self.troubled.insert(round.clone());
+        }
+        if status.phase == PullPhase::Pulling {
+            self.pulling.entry(round.clone()).or_insert(now);
         }
         if status.phase == PullPhase::Succeeded
             && tag.registry_policy.unwrap_or_default() == RegistryPolicy::Default
@@ -158,17 +169,25 @@ impl Check {
         let object = &store.images[node];
         let tag =
             tag_of(object, &key(image)).filter(|tag| owners(store, tag).any(|one| uid_of(one) == owner.0))?;
-        if tag.registry_policy.unwrap_or_default() != RegistryPolicy::Default
-            || self.is_done(store, node, image)
-        {
+        if tag.registry_policy.unwrap_or_default() != RegistryPolicy::Default {
             return None;
         }
         let round = (object.metadata.uid.clone().unwrap_or_default(), image, tag.version);
-        // What others ask for, too, is asked for on their behalf, whatever this one may.
-        self.asked.get(&round).filter(|owners| owners.iter().all(|one| one == owner))?;
+        // Another node may have begun in its stead, also if it has got on since, or does so for others, too.
+        if self.troubled.contains(&round) {
+            return Some(false);
+        }
+        if self.is_done(store, node, image) {
+            return None;
+        }
         let status = status_of(object, &key(image)).filter(|status| status.version == tag.version);
         let is_open = status.map_or_else(|| is_young(tag, now), |status| !is_over(status.phase));
-        Some(is_open && is_ready(store, node) && !self.troubled.contains(&round))
+        let stands_still = self.pulling.get(&round).is_some_and(|since| *since + MAY_STAND_STILL <= now);
+        if !is_open || stands_still || !is_ready(store, node) {
+            return Some(false);
+        }
+        // What others ask for, too, is asked for on their behalf, whatever this one may.
+        self.asked.get(&round).filter(|owners| owners.iter().all(|one| one == owner)).map(|_| true)
     }
 
     /// Whether a node has an image that it is told to have.

@@ -104,6 +104,8 @@ pub struct Play {
     world: World,
     check: Check,
     limits: Limits,
+    /// How many ImagePrefetches were made: no UID comes back.
+    made: usize,
 }
 
 impl Play {
@@ -116,7 +118,7 @@ impl Play {
         }
         world.settle();
         world.store.create_prefetch(prefetch("a", &json!({})));
-        Self { world, check: Check::new(limit), limits }
+        Self { world, check: Check::new(limit), limits, made: 1 }
     }
 
     pub fn take(&mut self, step: Step) {
@@ -128,7 +130,8 @@ impl Play {
                     world.store.edit_prefetch(name, &draft.fields());
                 } else {
                     let mut object = prefetch(name, &draft.fields());
-                    object.metadata.uid = Some(format!("{name}-{}", world.log.len()));
+                    object.metadata.uid = Some(format!("{name}-{}", self.made));
+                    self.made += 1;
                     world.store.create_prefetch(object);
                 }
             }

@@ -128,7 +128,10 @@ impl Kernel {
             let mut begun = self.untold(prefetch, &node, role);
             if is_demoted {
                 // Whoever asked the registry goes on with the same attempt, elsewhere, unless it has ended.
-                begun.untold.retain(|demand, _| self.is_refused_there(demand, &node));
+                let has_ended = |demand: &Uid| {
+                    self.standing_of(demand, &node).is_some_and(|one| one.stage == Stage::Failed)
+                };
+                begun.untold.retain(|demand, _| has_ended(demand));
             }
             let demands: Vec<Uid> = prefetch.parts.iter().map(|part| part.uid.clone()).collect();
             for demand in demands {

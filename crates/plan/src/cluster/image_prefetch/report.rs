@@ -55,7 +55,8 @@ impl Kernel {
         let records = prefetch.parts.iter().filter_map(|part| self.demands.get(&part.uid));
         let mut named = records.filter(|record| record.names_secrets()).map(SecretsReady::of);
         let first = named.next()?;
-        let worst = named.find(|other| *other != SecretsReady::Copied).filter(|_| first == SecretsReady::Copied);
+        let worst =
+            named.find(|other| *other != SecretsReady::Copied).filter(|_| first == SecretsReady::Copied);
         Some(worst.unwrap_or(first).finding())
     }
 

@@ -101,7 +101,10 @@ mod tests {
     fn of_fewer_nodes_those_stay_that_have_the_images() {
         let with = |name: &str, merit| Candidate { merit, ..candidate(name, "") };
         let nodes = [with("a", 0), with("b", 1), with("c", 2), with("d", 0)];
-        assert_eq!(names(&select(HowMany::Some(2), &nodes, &chosen(&["a", "b", "c", "d"]), "uid")), ["b", "c"]);
+        assert_eq!(
+            names(&select(HowMany::Some(2), &nodes, &chosen(&["a", "b", "c", "d"]), "uid")),
+            ["b", "c"]
+        );
     }
 
     #[test]

@@ -103,6 +103,9 @@ impl Kernel {
         let has_failed = self.standing_of(demand, node).is_some_and(|one| one.stage == Stage::Failed);
         let since = prefetch.failing.get(node).filter(|_| has_failed)?;
         let is_refused = self.is_refused_there(demand, node);
+        if !is_refused && prefetch.is_seed(node) && prefetch.next_seed() != Some(node) {
+            return None;
+        }
         let pause = if is_refused { patience(prefetch.failing.len()) } else { LONGEST_SEED_PATIENCE };
         Some(after(*since, pause))
     }
@@ -147,6 +150,22 @@ impl Kernel {
             commands.push(Command::Write(Write { ticket, verb: Verb::Create(Box::new(json!(object))) }));
         }
         wake_at
+    }
+}
+
+impl Prefetch {
+    fn is_seed(&self, node: &NodeName) -> bool {
+        self.begun.get(node).is_some_and(|begun| begun.role == Role::Seed)
+    }
+
+    /// Of the nodes that ask the registry, if all of them fail, the one that has failed for the longest time: so no more nodes ask
+    /// than may.
+    fn next_seed(&self) -> Option<&NodeName> {
+        let mut failing = Vec::new();
+        for node in self.begun.keys().filter(|node| self.is_seed(node)) {
+            failing.push((self.failing.get(node)?, node));
+        }
+        failing.into_iter().min().map(|(_, node)| node)
     }
 }
 

@@ -119,7 +119,8 @@ pub fn next(places: &[Place], past: Past, limits: Limits, salt: &str, now: Times
         for node in queue.take(free) {
             next.roles.insert(node, Role::Mirror);
         }
-        next.wake_at = earliest(next.wake_at, crowd.recent.iter().map(|at| after(*at, MIRROR_PATIENCE)).min());
+        next.wake_at =
+            earliest(next.wake_at, crowd.recent.iter().map(|at| after(*at, MIRROR_PATIENCE)).min());
     } else if is_verified && next.roles.is_empty() {
         promote(places, &crowd, salt, now, &mut next);
     }
@@ -462,7 +463,9 @@ mod tests {
         let zones: BTreeSet<_> =
             nodes.iter().filter(|node| node.role.is_some()).map(|node| node.zone.clone()).collect();
         assert_eq!(zones.len(), 2);
-        let first = |salt: &str| next(&places(20), Past::default(), ONE, salt, at(0)).roles.into_keys().next().unwrap();
+        let first = |salt: &str| {
+            next(&places(20), Past::default(), ONE, salt, at(0)).roles.into_keys().next().unwrap()
+        };
         let starts: BTreeSet<NodeName> = (0..10).map(|salt| first(&salt.to_string())).collect();
         assert!(starts.len() > 3, "ten objects begin at {} nodes", starts.len());
     }

@@ -157,8 +157,7 @@ impl Kernel {
             let has_failed = standing.is_some_and(|one| one.stage == Stage::Failed);
             if has_failed && !self.is_refused(part, set.node()) {
                 let since = set.gave_up.get(demand).copied().unwrap_or(now);
-                wake_at =
-                    earliest(wake_at, Some(after(since, LONGEST_SEED_PATIENCE)).filter(|at| *at > now));
+                wake_at = earliest(wake_at, Some(after(since, LONGEST_SEED_PATIENCE)).filter(|at| *at > now));
                 gave_up.insert(demand.clone(), since);
             }
         }

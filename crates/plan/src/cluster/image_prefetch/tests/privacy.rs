@@ -226,7 +226,11 @@ fn a_node_that_a_person_has_sent_to_mirrors_does_not_stand_for_the_registry() {
     assert_eq!(world.nodes_with("a", MirrorOnly).len(), 0);
     world.restart();
     world.pass(seconds(60));
-    assert_eq!(world.nodes_with("a", MirrorOnly).len(), 0, "nor does a controller that begins take it for that");
+    assert_eq!(
+        world.nodes_with("a", MirrorOnly).len(),
+        0,
+        "nor does a controller that begins take it for that"
+    );
 }
 
 /// The agent was asking the registry for others alone when this object came.

@@ -301,9 +301,7 @@ fn a_set_that_somebody_keeps_deleting_is_made_less_and_less_often() {
         }
         world.pass(SECOND);
     }
-    let is_creation = |(_, command): &&(_, Command)| {
-        matches!(command, Command::Write(Write { ticket, verb: Verb::Create(_) }) if ticket.kind == Kind::NodeImageSet)
-    };
+    let is_creation = |(_, command): &&(_, Command)| matches!(command, Command::Write(Write { ticket, verb: Verb::Create(_) }) if ticket.kind == Kind::NodeImageSet);
     let count = world.log[made..].iter().filter(is_creation).count();
     assert!((3..20).contains(&count), "{count} in two minutes");
 }
