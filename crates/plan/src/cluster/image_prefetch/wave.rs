@@ -20,6 +20,7 @@ const MOST_REFUSED: usize = 3;
 
 /// One of the selected nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact about the node")]
 pub struct Place {
     /// Its name.
     pub node: NodeName,
@@ -409,7 +410,9 @@ mod tests {
         assert_eq!(next(&nodes, Past::default(), ONE, "uid", at(100)).wake_at, Some(at(110)));
         let promoted = next(&nodes, Past::default(), ONE, "uid", at(110)).roles;
         assert_eq!(promoted.into_values().collect::<Vec<_>>(), [Role::Seed]);
-        nodes.iter_mut().for_each(|node| node.is_resting = true);
+        for node in &mut nodes {
+            node.is_resting = true;
+        }
         assert!(next(&nodes, Past::default(), ONE, "uid", at(110)).roles.is_empty(), "they are left alone");
     }
 
