@@ -54,6 +54,12 @@ async fn eight_nodes_have_an_image_that_the_registry_sent_once() -> anyhow::Resu
     shop.is_everywhere(&image).await?;
     let seen = prefetch.seen().await?;
     ensure!(seen.len() == NODES && prefetch.seeds().await? == 1, "{seen:?}");
+    // As a person would see it.
+    let server = &fleet.cluster.server;
+    server.kubectl(["wait", "--for=condition=Ready", "--timeout=60s", "imageprefetch/once"]).await?;
+    let table = server.kubectl(["get", "imageprefetch", "once", "--no-headers"]).await?;
+    let counts = format!("{NODES}");
+    ensure!(table.split_whitespace().filter(|word| *word == counts).count() >= 2, "{table}");
     // The object goes, and the images stay.
     prefetch.delete(&shop.name()).await?;
     for node in &fleet.nodes {
