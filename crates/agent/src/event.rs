@@ -1,5 +1,5 @@
-//! Events about how tasks ended, on the NodeImage and on the jobs that wanted them (kruise D24). `prewarm-process` gathers
-//! and writes them, for every process alike.
+//! Events about how tasks ended, on the NodeImage and on the jobs that wanted them (kruise D24). ImagePrefetches and NodeImageSets
+//! have events of the controller only. `prewarm-process` gathers and writes them, for every process alike.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource as _};
 use prewarm_api::kruise::NodeImage;
 use prewarm_api::names;
+use prewarm_api::reference_object::ObjectReference as Owner;
 use prewarm_clock::Clock;
 use prewarm_plan::agent::state::{OwnerResult, Refusal};
 use prewarm_plan::agent::worklist::{Ended, Ending};
@@ -64,7 +65,7 @@ impl Events {
         let reason = FAILED.of_class(class.name());
         let message = message.clone().unwrap_or_else(|| format!("cannot pull {image}"));
         for owner in &ending.task.owners {
-            self.send(owner.clone().into(), reason, format!("on node {}: {message}", self.node));
+            self.send_owner(owner, reason, &message);
         }
         self.send(self.node_image(), reason, message);
     }
@@ -75,15 +76,21 @@ impl Events {
     }
 
     /// Tells an owner why the result does not count for it, if it does not.
-    fn refuse(
-        &self,
-        owner: &prewarm_api::reference_object::ObjectReference,
-        results: Option<&[OwnerResult]>,
-    ) {
+    fn refuse(&self, owner: &Owner, results: Option<&[OwnerResult]>) {
         let own = results.unwrap_or_default().iter().find(|result| owner.uid.as_ref() == Some(&result.uid));
         if let Some(Refusal { class, message }) = own.and_then(|own| own.refusal.as_ref()) {
-            let note = format!("on node {}: {message}", self.node);
-            self.send(owner.clone().into(), FAILED.of_class(class.name()), note);
+            self.send_owner(owner, FAILED.of_class(class.name()), message);
+        }
+    }
+
+    /// Tells a job what went wrong on this node. The policy of agents' events knows only the group of jobs; the owners of other
+    /// groups, ImagePrefetches and NodeImageSets, have events of the controller.
+    fn send_owner(&self, owner: &Owner, reason: Reason, message: &str) {
+        let about = ObjectReference::from(owner.clone());
+        let group =
+            about.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+        if group == Some(&*NodeImage::group(&())) {
+            self.send(about, reason, format!("on node {}: {message}", self.node));
         }
     }
 

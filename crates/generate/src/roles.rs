@@ -30,7 +30,7 @@ fn file(account: &Account, part: Part) -> String {
     let roles = roles.join("---\n");
     let Some(kind) = part.kind() else { return roles };
     format!(
-        "{{{{- if .Values.kinds.{} }}}}\n# What only {kind}s need.\n{roles}{{{{- end }}}}\n",
+        "{{{{- if .Values.kinds.{} }}}}\n# What only the kind {kind} needs.\n{roles}{{{{- end }}}}\n",
         value_of(kind)
     )
 }

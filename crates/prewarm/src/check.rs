@@ -62,7 +62,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
     let deadline = Instant::now() + Duration::from_secs(args.wait.into());
     let namespaces = Namespaces { controller: &args.namespace, agents: args.agent_namespace.as_deref() };
     loop {
-        let facts = gather(&cluster, &namespaces, stage).await?;
+        let facts = Box::pin(gather(&cluster, &namespaces, stage)).await?;
         let report = judge(&facts, stage);
         if report.worst() != Verdict::Bad || Instant::now() >= deadline {
             return Ok(once(&report, args.output.output));

@@ -2,16 +2,23 @@
 //!
 //! Jobs with pull secrets carry a finalizer until the copies of those Secrets are gone. Without a controller nobody
 //! removes it, so the jobs, their namespaces and finally the definitions stay Terminating, and the copies stay for
-//! ever.
+//! ever. ImagePrefetches and NodeImageSets that ofen made have finalizers of ofen, which Prewarm's controller removes, and without
+//! either program nobody does.
 
 use anyhow::{anyhow, bail};
 use clap::Args as ClapArgs;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt as _};
 use prewarm_api::kruise::ImagePullJob;
-use prewarm_api::names::{DEFAULT_CONFIG_NAMESPACE, DELETION_PROTECTION_FINALIZER, SECRET_SOURCE_ANNOTATION};
+use prewarm_api::names::{
+    DEFAULT_CONFIG_NAMESPACE, DELETION_PROTECTION_FINALIZER, IMAGE_PREFETCH_FINALIZER,
+    NODE_IMAGE_SET_FINALIZER, SECRET_SOURCE_ANNOTATION,
+};
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
 use prewarm_api::permission::{CONTROLLER, LEASE, SYSTEM_NAMESPACE};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::answer::{Answer, Exit};
@@ -20,7 +27,8 @@ use crate::reach::{Cluster, Reach, Request, look_twice, sentence};
 /// Show or remove what is left after the controller is gone
 ///
 /// Delete the jobs first, then the controller, and nothing is left. If the controller was deleted first, this
-/// removes the finalizers of jobs that have copies of Secrets, and deletes those copies.
+/// removes the finalizers of jobs that have copies of Secrets, and those that ofen left on ImagePrefetches and NodeImageSets, and
+/// deletes the copies.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -45,9 +53,18 @@ pub struct Args {
     reach: Reach,
 }
 
+/// A kind whose objects can have finalizers that only a controller removes.
+trait Kind: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned {}
+
+impl<K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned> Kind for K {}
+
 struct Left {
     /// Jobs with the finalizer.
     jobs: Vec<ImagePullJob>,
+    /// ImagePrefetches with ofen's finalizer.
+    prefetches: Vec<ImagePrefetch>,
+    /// NodeImageSets with ofen's finalizer.
+    sets: Vec<NodeImageSet>,
     /// Copies of Secrets.
     copies: Vec<Secret>,
 }
@@ -58,7 +75,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Answer> {
         nobody_leads(&cluster, &args.namespace).await?;
     }
     let left = look(&cluster, &args.config_namespace).await?;
-    if left.jobs.is_empty() && left.copies.is_empty() {
+    if left.is_empty() {
         let stderr = "Nothing is left.\n".to_owned();
         return Ok(Answer { stdout: String::new(), stderr, exit: Exit::Success });
     }
@@ -86,16 +103,14 @@ async fn nobody_leads(cluster: &Cluster, namespace: &str) -> anyhow::Result<()> 
     Ok(())
 }
 
+impl Left {
+    fn is_empty(&self) -> bool {
+        let Self { jobs, prefetches, sets, copies } = self;
+        jobs.is_empty() && prefetches.is_empty() && sets.is_empty() && copies.is_empty()
+    }
+}
+
 async fn look(cluster: &Cluster, config_namespace: &str) -> anyhow::Result<Left> {
-    let jobs: Api<ImagePullJob> = cluster.api(None);
-    let is_protected =
-        |job: &ImagePullJob| job.finalizers().iter().any(|it| it == DELETION_PROTECTION_FINALIZER);
-    let jobs = match jobs.list(&ListParams::default()).await {
-        Ok(list) => list.items.into_iter().filter(is_protected).collect(),
-        // Without the definition there are no jobs either.
-        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
-        Err(error) => bail!(sentence(&error, &Request::of::<ImagePullJob>("list", None), &cluster.name)),
-    };
     let secrets: Api<Secret> = cluster.api(Some(config_namespace));
     let copies = match secrets.list(&ListParams::default()).await {
         Ok(list) => list.items.into_iter().filter(is_copy).collect(),
@@ -103,7 +118,23 @@ async fn look(cluster: &Cluster, config_namespace: &str) -> anyhow::Result<Left>
             bail!(sentence(&error, &Request::of::<Secret>("list", Some(config_namespace)), &cluster.name))
         }
     };
-    Ok(Left { jobs, copies })
+    Ok(Left {
+        jobs: held(cluster, DELETION_PROTECTION_FINALIZER).await?,
+        prefetches: held(cluster, IMAGE_PREFETCH_FINALIZER).await?,
+        sets: held(cluster, NODE_IMAGE_SET_FINALIZER).await?,
+        copies,
+    })
+}
+
+/// The objects of a kind with a finalizer. Without the definition there are none.
+async fn held<K: Kind>(cluster: &Cluster, finalizer: &str) -> anyhow::Result<Vec<K>> {
+    let all: Api<K> = Api::all(cluster.client.clone());
+    let is_held = |object: &K| object.finalizers().iter().any(|it| it == finalizer);
+    match all.list(&ListParams::default()).await {
+        Ok(list) => Ok(list.items.into_iter().filter(is_held).collect()),
+        Err(error) if is_gone(&error) => Ok(Vec::new()),
+        Err(error) => bail!(sentence(&error, &Request::of::<K>("list", None), &cluster.name)),
+    }
 }
 
 fn is_copy(secret: &Secret) -> bool {
@@ -114,31 +145,32 @@ fn is_copy(secret: &Secret) -> bool {
 fn lines(left: &Left, is_done: bool) -> String {
     let (taken_off, deleted) =
         if is_done { ("finalizer removed", "deleted") } else { ("has a finalizer", "is a copy") };
-    let jobs = left.jobs.iter().map(|job| {
-        let (name, namespace) = (job.name_any(), job.namespace().unwrap_or_default());
-        format!("imagepulljob.apps.kruise.io/{name} {taken_off} (namespace {namespace})\n")
-    });
-    let copies = left.copies.iter().map(|copy| {
-        let (name, namespace) = (copy.name_any(), copy.namespace().unwrap_or_default());
-        format!("secret/{name} {deleted} (namespace {namespace})\n")
-    });
-    jobs.chain(copies).collect()
+    let mut lines = lines_of(&left.jobs, taken_off);
+    lines.extend(lines_of(&left.prefetches, taken_off));
+    lines.extend(lines_of(&left.sets, taken_off));
+    lines.extend(lines_of(&left.copies, deleted));
+    lines.concat()
+}
+
+fn lines_of<K: Resource<DynamicType = ()>>(objects: &[K], what: &str) -> Vec<String> {
+    let (kind, group) = (K::kind(&()).to_lowercase(), K::group(&()));
+    let kind = if group.is_empty() { kind } else { format!("{kind}.{group}") };
+    let line = |object: &K| {
+        let place = object.namespace().map(|namespace| format!(" (namespace {namespace})"));
+        format!("{kind}/{} {what}{}\n", object.name_any(), place.unwrap_or_default())
+    };
+    objects.iter().map(line).collect()
 }
 
 async fn finish(cluster: &Cluster, left: &Left, config_namespace: &str) -> anyhow::Result<()> {
     for job in &left.jobs {
-        let namespace = job.namespace().unwrap_or_default();
-        let jobs: Api<ImagePullJob> = cluster.api(Some(&namespace));
-        let others: Vec<&String> =
-            job.finalizers().iter().filter(|it| *it != DELETION_PROTECTION_FINALIZER).collect();
-        // The version makes sure that no other finalizer is removed.
-        let metadata = json!({"finalizers": others, "resourceVersion": job.resource_version()});
-        let patch = Patch::Merge(json!({ "metadata": metadata }));
-        if let Err(error) = jobs.patch(&job.name_any(), &PatchParams::default(), &patch).await
-            && !is_gone(&error)
-        {
-            bail!(sentence(&error, &Request::of::<ImagePullJob>("patch", Some(&namespace)), &cluster.name));
-        }
+        release(cluster, &in_namespace(cluster, job), job, DELETION_PROTECTION_FINALIZER).await?;
+    }
+    for prefetch in &left.prefetches {
+        release(cluster, &in_namespace(cluster, prefetch), prefetch, IMAGE_PREFETCH_FINALIZER).await?;
+    }
+    for set in &left.sets {
+        release(cluster, &Api::all(cluster.client.clone()), set, NODE_IMAGE_SET_FINALIZER).await?;
     }
     let secrets: Api<Secret> = cluster.api(Some(config_namespace));
     for copy in &left.copies {
@@ -151,6 +183,29 @@ async fn finish(cluster: &Cluster, left: &Left, config_namespace: &str) -> anyho
         }
     }
     Ok(())
+}
+
+fn in_namespace<K: Kind + Resource<Scope = NamespaceResourceScope>>(cluster: &Cluster, object: &K) -> Api<K> {
+    cluster.api(object.namespace().as_deref())
+}
+
+/// Removes a finalizer, and no other: the version sees to that.
+async fn release<K: Kind>(
+    cluster: &Cluster,
+    api: &Api<K>,
+    object: &K,
+    finalizer: &str,
+) -> anyhow::Result<()> {
+    let others: Vec<&String> = object.finalizers().iter().filter(|it| *it != finalizer).collect();
+    let metadata = json!({"finalizers": others, "resourceVersion": object.resource_version()});
+    let patch = Patch::Merge(json!({ "metadata": metadata }));
+    match api.patch(&object.name_any(), &PatchParams::default(), &patch).await {
+        Err(error) if !is_gone(&error) => {
+            let request = Request::of::<K>("patch", object.namespace().as_deref());
+            bail!(sentence(&error, &request, &cluster.name))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_gone(error: &kube::Error) -> bool {

@@ -13,12 +13,17 @@ use crate::cargo;
 const MAIN: &str = "main";
 
 /// Files outside of all packages, and the package whose tests read them. Others are read by every package or by none.
-const READ_BY: [(&str, &str); 6] = [
+const READ_BY: [(&str, &str); 11] = [
     ("tools/", "prewarm-bed"),
     ("deploy/", "prewarm-generate"),
+    ("ARCHITECTURE.md", "xtask"),
+    ("CONTRIBUTING.md", "xtask"),
     ("docs/compatibility.md", "prewarm-sim"),
+    ("docs/dashboard.svg", "prewarm-sim"),
     ("docs/guide.md", "prewarm-corpus"),
+    ("docs/observe.md", "prewarm-sim"),
     ("docs/security.md", "prewarm-sim"),
+    ("docs/spec/ofen.md", "prewarm-sim"),
     ("docs/testing.md", "xtask"),
 ];
 /// Packages whose tests read what is installed, without depending on what generates it.
@@ -143,6 +148,11 @@ mod tests {
         let all = Workspace::of(crate::root()).unwrap().packages.len();
         assert_eq!(affected_by(&["Cargo.lock"]).len(), all);
         assert_eq!(affected_by(&["README.md"]), Vec::<String>::new());
-        assert_eq!(affected_by(&["docs/compatibility.md"]), ["crates/sim"]);
+        for document in
+            ["docs/compatibility.md", "docs/observe.md", "docs/dashboard.svg", "docs/spec/ofen.md"]
+        {
+            assert_eq!(affected_by(&[document]), ["crates/sim"], "{document}");
+        }
+        assert_eq!(affected_by(&["ARCHITECTURE.md", "CONTRIBUTING.md"]), ["xtask"]);
     }
 }

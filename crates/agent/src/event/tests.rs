@@ -134,6 +134,24 @@ async fn a_failure_is_an_event_of_the_node_image_and_of_each_owner() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_is_no_event_of_an_image_prefetch_or_a_node_image_set() {
+    let world = world().await;
+    let mut failure = ending("v1", Some("cannot pull web:v1: not found"));
+    failure.task.owners[0].kind = Some("ImagePrefetch".to_owned());
+    failure.task.owners[0].api_version = Some("ofen.cybozu.io/v1".to_owned());
+    failure.task.owners[0].uid = Some("uid-of-warm/0123456789abcdef".to_owned());
+    let refusal = Refusal { class: FailureClass::Unauthorized, message: "no credentials".to_owned() };
+    let refused = OwnerResult { uid: "uid-of-warm/0123456789abcdef".to_owned(), refusal: Some(refusal) };
+    let pulled = Ended::Pulled { bytes: None, results: Some(vec![refused]) };
+    let events = world.start();
+    events.record(&Ending { result: pulled, ..failure.clone() });
+    events.record(&failure);
+    pass(MOMENT).await;
+    assert_eq!(world.written("shop").await, Vec::<Value>::new());
+    assert_eq!(world.notes("default").await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_says_who_recorded_it_and_when() {
     let world = world().await;
     let events = world.start();

@@ -68,21 +68,47 @@ fn status() -> Patch<Value> {
     Patch::Merge(json!({"status": {"desired": 1, "succeeded": 0, "failed": 0, "pulling": 0}}))
 }
 
+/// A kind that can be left out.
+struct Kind {
+    /// Its value below `kinds`.
+    value: &'static str,
+    /// Its definitions.
+    definitions: &'static [&'static str],
+    /// Group and resource of what the controller makes for it, and for no other.
+    makes: (&'static str, &'static str),
+}
+
+const OPTIONAL: [Kind; 4] = [
+    Kind { value: "broadcastJob", definitions: &["broadcastjobs.apps.kruise.io"], makes: ("", "pods") },
+    Kind {
+        value: "advancedCronJob",
+        definitions: &["advancedcronjobs.apps.kruise.io"],
+        makes: ("batch", "jobs"),
+    },
+    Kind {
+        value: "imageListPullJob",
+        definitions: &["imagelistpulljobs.apps.kruise.io"],
+        makes: ("apps.kruise.io", "imagepulljobs"),
+    },
+    Kind {
+        value: "imagePrefetch",
+        definitions: &["imageprefetches.ofen.cybozu.io", "nodeimagesets.ofen.cybozu.io"],
+        makes: ("ofen.cybozu.io", "nodeimagesets"),
+    },
+];
+
 pub async fn a_kind_that_is_left_out_brings_neither_its_definition_nor_its_rights() -> anyhow::Result<()> {
     let server = ApiServer::start().await?;
     helm::namespace(&server, "prewarm-system").await?;
-    let dangerous = [("", "pods"), ("batch", "jobs"), ("apps.kruise.io", "imagepulljobs")];
-    let kinds = ["broadcastJob", "advancedCronJob", "imageListPullJob"];
     for is_there in [true, false] {
-        let settings = kinds.map(|kind| format!("kinds.{kind}={is_there}"));
+        let settings = OPTIONAL.map(|Kind { value, .. }| format!("kinds.{value}={is_there}"));
         let flags: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
         let rendered = render("prewarm", "prewarm-system", &flags)?;
-        for kind in kinds {
-            let plural = format!("{}s", kind.to_lowercase());
-            ensure!(rendered.contains(&format!("  name: {plural}.apps.kruise.io\n")) == is_there, "{plural}");
+        for name in OPTIONAL.iter().flat_map(|kind| kind.definitions) {
+            ensure!(rendered.contains(&format!("  name: {name}\n")) == is_there, "{name}");
         }
         helm::apply(&server, &rendered, &[]).await?;
-        for (group, resource) in dangerous {
+        for Kind { makes: (group, resource), .. } in OPTIONAL {
             let may = may_create(&server, group, resource).await?;
             ensure!(may == is_there, "{resource} with {settings:?}: {may}");
         }

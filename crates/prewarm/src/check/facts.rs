@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
@@ -28,8 +28,10 @@ pub struct Facts {
     pub definitions: BTreeMap<String, Asked<Option<CustomResourceDefinition>>>,
     /// Webhooks that handle our kinds.
     pub webhooks: Asked<Vec<Webhook>>,
-    /// The policy that restricts agents to their own nodes.
+    /// The policies that restrict agents to their own nodes, and people to some images.
     pub policies: Asked<Policies>,
+    /// The ConfigMap that says which images are allowed.
+    pub allow_list: Asked<Option<ConfigMap>>,
     /// The name of the namespace that Prewarm is installed in.
     pub installed_in: String,
     /// The name of the agents' namespace.
@@ -89,7 +91,7 @@ pub struct Webhook {
     pub is_required: bool,
 }
 
-/// The policies that restrict agents, by any name, with their bindings.
+/// Our policies, by any name, with their bindings.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     /// Only our policies.

@@ -15,14 +15,14 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt as _};
 use prewarm_api::crd;
 use prewarm_api::kruise::NodeImage;
-use prewarm_api::permission::{AGENT, CONTROLLER, LEASE, RIVAL_LEASE, RIVAL_NAMESPACE};
+use prewarm_api::permission::{AGENT, CONTROLLER, IMAGE_ALLOW_LIST, LEASE, RIVAL_LEASE, RIVAL_NAMESPACE};
 use serde::de::DeserializeOwned;
 
 use super::facts::{Asked, Facts, Policies, Webhook};
@@ -83,6 +83,9 @@ pub async fn gather(cluster: &Cluster, namespaces: &Namespaces<'_>, stage: Stage
         definitions: asking.definitions().await,
         webhooks: asking.webhooks().await,
         policies: asking.policies().await,
+        allow_list: asking
+            .get(&Api::<ConfigMap>::namespaced(cluster.client.clone(), namespace), IMAGE_ALLOW_LIST)
+            .await,
         installed_in: namespace.to_owned(),
         namespace: asking.get(&Api::<Namespace>::all(cluster.client.clone()), &agents_in).await,
         agents_in,

@@ -7,6 +7,9 @@ mod definitions;
 mod kubernetes;
 mod ofen;
 mod openkruise;
+mod policies;
+
+use k8s_openapi::api::core::v1::PodSpec;
 
 use super::facts::Facts;
 use super::report::Report;
@@ -28,6 +31,11 @@ pub fn judge(facts: &Facts, stage: Stage) -> Report {
         findings.extend(agents::judge(facts));
     }
     Report { findings }
+}
+
+/// The arguments of all containers.
+fn arguments(pod: &PodSpec) -> impl Iterator<Item = &str> {
+    pod.containers.iter().flat_map(|container| container.args.iter().flatten()).map(String::as_str)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use prewarm_api::kruise::ImagePullJob;
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -63,6 +64,49 @@ async fn what_a_dead_controller_left_is_shown_and_removed() {
     assert_eq!(names.filter_map(|secret| secret.metadata.name).collect::<Vec<_>>(), ["own"]);
     let seen = run(shell(&world), "uninstall").await;
     assert!(seen.contains("Nothing is left."), "{seen}");
+}
+
+/// An ImagePrefetch and a NodeImageSet as ofen makes them, and one of each that is Prewarm's own.
+async fn left_by_ofen(world: &World) {
+    world.server.install_namespace("shop");
+    let prefetches: Api<ImagePrefetch> = Api::namespaced(world.server.client(), "shop");
+    let sets: Api<NodeImageSet> = Api::all(world.server.client());
+    let [of_prefetches, of_sets] =
+        ["image-prefetch.ofen.cybozu.io/finalizer", "nodeimageset.ofen.cybozu.io/finalizer"];
+    for (name, finalizers) in [("base", vec!["example.com/other", of_prefetches]), ("own", vec![])] {
+        let metadata = json!({"name": name, "finalizers": finalizers});
+        make(&prefetches, json!({"apiVersion": "ofen.cybozu.io/v1", "kind": "ImagePrefetch", "metadata": metadata, "spec": {"images": ["web:1"], "allNodes": true}})).await;
+    }
+    for (name, finalizers) in [("base-node-1", vec![of_sets]), ("own-node-1", vec![])] {
+        let metadata = json!({"name": name, "finalizers": finalizers});
+        let spec = json!({"nodeName": "node-1", "images": ["web:1"], "registryPolicy": "Default"});
+        make(&sets, json!({"apiVersion": "ofen.cybozu.io/v1", "kind": "NodeImageSet", "metadata": metadata, "spec": spec})).await;
+    }
+    prefetches.delete("base", &DeleteParams::default()).await.expect("it is on its way out");
+    sets.delete("base-node-1", &DeleteParams::default()).await.expect("it is on its way out");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finalizers_that_ofen_left_are_shown_and_removed() {
+    let world = World::start().await;
+    world.server.install_definitions();
+    left_by_ofen(&world).await;
+    let seen = run(shell(&world), "uninstall").await;
+    assert!(seen.contains("imageprefetch.ofen.cybozu.io/base has a finalizer (namespace shop)\n"), "{seen}");
+    assert!(seen.contains("nodeimageset.ofen.cybozu.io/base-node-1 has a finalizer\n"), "{seen}");
+    assert!(!seen.contains("own") && seen.ends_with("[exit 1]\n"), "{seen}");
+    let seen = run(shell(&world), "uninstall --finish").await;
+    assert!(
+        seen.contains("base finalizer removed") && seen.contains("base-node-1 finalizer removed"),
+        "{seen}"
+    );
+    let prefetches: Api<ImagePrefetch> = Api::namespaced(world.server.client(), "shop");
+    let prefetch = prefetches.get("base").await.expect("the finalizer of others keeps it");
+    assert_eq!(prefetch.metadata.finalizers, Some(vec!["example.com/other".to_owned()]));
+    let sets: Api<NodeImageSet> = Api::all(world.server.client());
+    let sets = sets.list(&ListParams::default()).await.expect("a list").items.into_iter();
+    assert_eq!(sets.filter_map(|set| set.metadata.name).collect::<Vec<_>>(), ["own-node-1"]);
+    assert!(run(shell(&world), "uninstall").await.contains("Nothing is left."));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,14 +20,17 @@ pub struct Exported {
 }
 
 impl Exported {
-    /// What a small cluster exports in which an image is pulled, one is not found, one is lost, one pull goes on, and one image is
-    /// kept by an ImagePrefetch.
+    /// What a small cluster exports in which an image is pulled, one is not found, one is lost, one pull goes on, and two
+    /// images are kept by an ImagePrefetch.
     pub async fn gather() -> Self {
         let mut exported = Self::default();
         let mut cluster = Cluster::new();
         cluster.publish("nginx:1", Duration::from_secs(2));
         cluster.publish("slow:1", Duration::from_mins(1));
         cluster.add_nodes(2).await;
+        for node in cluster.nodes.values() {
+            node.runtime.image("large:1").size(7_000_000).takes(Duration::from_secs(20));
+        }
         cluster.start_controller();
         cluster.pass(1).await;
         cluster.pull("warm", json!({"image": "nginx:1"})).await;
@@ -35,7 +38,7 @@ impl Exported {
         cluster.pull("slow", json!({"image": "slow:1"})).await;
         let prefetch = json!({
             "apiVersion": "ofen.cybozu.io/v1", "kind": "ImagePrefetch", "metadata": {"name": "kept"},
-            "spec": {"images": ["nginx:1"], "allNodes": true},
+            "spec": {"images": ["nginx:1", "large:1"], "allNodes": true},
         });
         let _kept: ImagePrefetch = cluster.create(prefetch).await;
         for _ in 0..10 {
@@ -102,7 +105,7 @@ async fn a_cluster_at_work_exports_every_metric_and_no_name_of_anything() {
         .flat_map(|(_, values)| values)
         .map(String::as_str)
         .collect();
-    for name in ["nginx", "absent", "slow", "warm", "node-1"] {
+    for name in ["nginx", "large", "absent", "slow", "warm", "node-1"] {
         assert!(!values.iter().any(|value| value.contains(name)), "{name} is in {values:?}");
     }
     // So many series there are at most, whatever happens in the cluster.

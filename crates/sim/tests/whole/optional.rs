@@ -6,16 +6,31 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, ResourceExt as _};
 use prewarm_api::kruise::BroadcastJobPhase;
+use prewarm_api::ofen::{ImagePrefetch, NodeImageSet};
 use prewarm_embedded::faults::{Action, Faults, Filter, ScriptedFault, Verb};
 use prewarm_sim::{Act, Cluster};
 use serde_json::json;
 use tracing::subscriber::DefaultGuard;
 
-/// All that can be left out.
-const OPTIONAL: [&str; 3] = ["imagelistpulljobs", "broadcastjobs", "advancedcronjobs"];
+/// Kinds that can be left out, together or alone, each with the kinds that do nothing without it.
+const OPTIONAL: [(&[&str], &[&str]); 6] = [
+    // Cron jobs make lists.
+    (&["imagelistpulljobs"], &["imagelistpulljobs", "advancedcronjobs"]),
+    (&["broadcastjobs"], &["broadcastjobs"]),
+    (&["advancedcronjobs"], &["advancedcronjobs"]),
+    // An ImagePrefetch makes NodeImageSets.
+    (&["imageprefetches"], &["imageprefetches"]),
+    (&["nodeimagesets"], &["imageprefetches"]),
+    (&["imageprefetches", "nodeimagesets"], &["imageprefetches"]),
+];
+/// Every definition of them.
+const DEFINITIONS: [&str; 5] =
+    ["imagelistpulljobs", "broadcastjobs", "advancedcronjobs", "imageprefetches", "nodeimagesets"];
+/// The kinds whose objects people make.
+const MADE: [&str; 4] = ["imagelistpulljobs", "broadcastjobs", "advancedcronjobs", "imageprefetches"];
 /// So long until a kind that appears is looked for again.
 const LOOKED_FOR: u64 = 40;
 
@@ -54,20 +69,23 @@ fn definitions(cluster: &Cluster) -> Api<CustomResourceDefinition> {
     Api::all(cluster.client.clone())
 }
 
+fn definition(plural: &str) -> &'static CustomResourceDefinition {
+    prewarm_api::crd::all().iter().find(|crd| crd.spec.names.plural == plural).unwrap()
+}
+
 async fn undefine(cluster: &Cluster, plural: &str) {
-    let name = format!("{plural}.apps.kruise.io");
-    definitions(cluster).delete(&name, &DeleteParams::default()).await.unwrap();
+    definitions(cluster).delete(&definition(plural).name_any(), &DeleteParams::default()).await.unwrap();
 }
 
 async fn define(cluster: &Cluster, plural: &str) {
-    let definition = prewarm_api::crd::all().iter().find(|crd| crd.spec.names.plural == plural).unwrap();
-    definitions(cluster).create(&PostParams::default(), definition).await.unwrap();
+    definitions(cluster).create(&PostParams::default(), definition(plural)).await.unwrap();
 }
 
-/// Two nodes and an image, without any controller.
+/// Two nodes and two images, without any controller.
 async fn furnished() -> Cluster {
     let mut cluster = Cluster::new();
     cluster.publish("a:1", Duration::from_secs(1));
+    cluster.publish("b:1", Duration::from_secs(1));
     cluster.add_nodes(2).await;
     cluster
 }
@@ -107,62 +125,93 @@ async fn a_cron_job_works(cluster: &Cluster, seconds: u64) {
     cluster.cron_within(seconds, "nightly", |cron| cron.status.as_ref().is_some_and(has_run)).await;
 }
 
+async fn a_prefetch_works(cluster: &Cluster, seconds: u64) {
+    let prefetch = json!({
+        "apiVersion": "ofen.cybozu.io/v1", "kind": "ImagePrefetch", "metadata": {"name": "kept"},
+        "spec": {"images": ["b:1"], "allNodes": true},
+    });
+    let _kept: ImagePrefetch = cluster.create(prefetch).await;
+    let prefetches: Api<ImagePrefetch> = Api::default_namespaced(cluster.client.clone());
+    let sets: Api<NodeImageSet> = Api::all(cluster.client.clone());
+    let is_over = async || {
+        let prefetch = prefetches.get("kept").await.unwrap();
+        let has_both = prefetch.status.is_some_and(|status| status.image_pulled_nodes == 2);
+        has_both && sets.list(&ListParams::default()).await.unwrap().items.len() == 2
+    };
+    cluster.within(Duration::from_secs(seconds), "the ImagePrefetch on both nodes", is_over).await;
+}
+
 /// An object of a kind does its work, which begins within so many seconds.
 async fn works(cluster: &Cluster, plural: &str, seconds: u64) {
     match plural {
         "imagelistpulljobs" => a_list_works(cluster, seconds + 60).await,
         "broadcastjobs" => a_broadcast_works(cluster, seconds + 60).await,
         "advancedcronjobs" => a_cron_job_works(cluster, seconds + 120).await,
+        "imageprefetches" => a_prefetch_works(cluster, seconds + 60).await,
         other => panic!("{other} is not optional"),
     }
 }
 
-/// Everything but this kind works. Cron jobs that make lists cannot without them.
-async fn all_others_work(cluster: &Cluster, plural: &str) {
+/// Everything but these kinds works.
+async fn all_others_work(cluster: &Cluster, idle: &[&str]) {
     a_job_works(cluster, "warm").await;
-    let needs_it = |other: &str| plural == "imagelistpulljobs" && other == "advancedcronjobs";
-    for other in OPTIONAL.into_iter().filter(|other| *other != plural && !needs_it(other)) {
+    for other in MADE.iter().filter(|other| !idle.contains(other)) {
         works(cluster, other, 0).await;
     }
 }
 
+/// So do these, as soon as the controller has looked again.
+async fn all_are_picked_up(cluster: &Cluster, idle: &[&str]) {
+    for plural in idle {
+        works(cluster, plural, LOOKED_FOR).await;
+    }
+    // An ImagePrefetch does not wait until its NodeImageSets can be watched.
+    cluster.pass(LOOKED_FOR).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_kind_may_be_undefined_which_is_said_once_until_it_appears() {
-    for plural in OPTIONAL {
+    for (absent, idle) in OPTIONAL {
         let (log, _kept) = Log::keep();
         let mut cluster = furnished().await;
-        undefine(&cluster, plural).await;
+        for plural in absent {
+            undefine(&cluster, plural).await;
+        }
         cluster.start_controller();
-        all_others_work(&cluster, plural).await;
+        all_others_work(&cluster, idle).await;
         cluster.pass(600).await;
-        assert_eq!(log.count("left out: there is no such definition"), 1, "{plural}");
-        assert_eq!(log.count("can be watched"), 0, "{plural}");
-        define(&cluster, plural).await;
-        works(&cluster, plural, LOOKED_FOR).await;
-        assert_eq!(log.count("can be watched"), 1, "{plural}");
+        assert_eq!(log.count("left out: there is no such definition"), absent.len(), "{absent:?}");
+        assert_eq!(log.count("can be watched"), 0, "{absent:?}");
+        for plural in absent {
+            define(&cluster, plural).await;
+        }
+        all_are_picked_up(&cluster, idle).await;
+        assert_eq!(log.count("can be watched"), absent.len(), "{absent:?}");
         cluster.stop_controller().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_kind_needs_only_its_own_rights_whose_lack_is_said_once_until_they_are_given() {
-    for plural in OPTIONAL {
+    for (hidden, idle) in OPTIONAL {
         let (log, _kept) = Log::keep();
         let mut cluster = furnished().await;
         let is_forbidden = Arc::new(AtomicBool::new(true));
-        let refused = |verb| {
+        let refused = |plural: &str, verb| {
             let is_forbidden = Arc::clone(&is_forbidden);
             let is_chosen = move |_| is_forbidden.load(Ordering::Relaxed);
             ScriptedFault::when(is_chosen, Action::Forbidden).of(Filter::verb(verb).of(plural))
         };
-        cluster.faults = Faults::scripted([Verb::List, Verb::Watch].map(refused).to_vec());
+        let refused =
+            hidden.iter().flat_map(|plural| [Verb::List, Verb::Watch].map(|verb| refused(plural, verb)));
+        cluster.faults = Faults::scripted(refused.collect());
         cluster.start_controller();
-        all_others_work(&cluster, plural).await;
+        all_others_work(&cluster, idle).await;
         cluster.pass(600).await;
-        assert_eq!(log.count("left out: this account may not read it"), 1, "{plural}");
+        assert_eq!(log.count("left out: this account may not read it"), hidden.len(), "{hidden:?}");
         is_forbidden.store(false, Ordering::Relaxed);
-        works(&cluster, plural, LOOKED_FOR).await;
-        assert_eq!(log.count("can be watched"), 1, "{plural}");
+        all_are_picked_up(&cluster, idle).await;
+        assert_eq!(log.count("can be watched"), hidden.len(), "{hidden:?}");
         cluster.stop_controller().await;
     }
 }
@@ -170,7 +219,7 @@ async fn each_kind_needs_only_its_own_rights_whose_lack_is_said_once_until_they_
 #[tokio::test(start_paused = true)]
 async fn without_the_other_definitions_a_job_works_and_they_are_picked_up_when_they_appear() {
     let mut cluster = furnished().await;
-    for plural in OPTIONAL {
+    for plural in DEFINITIONS {
         undefine(&cluster, plural).await;
     }
     cluster.start_controller();
@@ -180,10 +229,11 @@ async fn without_the_other_definitions_a_job_works_and_they_are_picked_up_when_t
     cluster.pass(600).await;
     let asked = cluster.faults.journal().len() - before;
     assert!(asked < 10 * 60, "{asked} requests in ten minutes");
-    for plural in OPTIONAL {
+    for plural in DEFINITIONS {
         define(&cluster, plural).await;
     }
     a_list_works(&cluster, LOOKED_FOR + 20).await;
+    a_prefetch_works(&cluster, LOOKED_FOR + 20).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +254,7 @@ async fn without_the_rights_to_the_other_kinds_a_job_works() {
     let mut cluster = furnished().await;
     let refused = |verb, plural| ScriptedFault::always(Action::Forbidden).of(Filter::verb(verb).of(plural));
     let refused =
-        OPTIONAL.iter().flat_map(|plural| [Verb::List, Verb::Watch].map(|verb| refused(verb, plural)));
+        DEFINITIONS.iter().flat_map(|plural| [Verb::List, Verb::Watch].map(|verb| refused(verb, plural)));
     cluster.faults = Faults::scripted(refused.collect());
     cluster.start_controller();
     a_job_works(&cluster, "warm").await;
@@ -237,13 +287,13 @@ async fn a_controller_whose_definitions_are_deleted_is_not_ready_until_they_are_
     cluster.start_controller();
     a_job_works(&cluster, "first").await;
     assert_eq!(failing(&cluster), [""; 0]);
-    let all = ["nodeimages", "imagepulljobs", "imagelistpulljobs", "broadcastjobs", "advancedcronjobs"];
-    for plural in all {
+    let all = [&["nodeimages", "imagepulljobs"], &DEFINITIONS[..]].concat();
+    for plural in &all {
         undefine(&cluster, plural).await;
     }
     cluster.pass(LOOKED_FOR).await;
     assert_eq!(failing(&cluster), ["definitions"]);
-    for plural in all {
+    for plural in &all {
         define(&cluster, plural).await;
     }
     cluster.pass(LOOKED_FOR).await;

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, Taint, Toleration};
-use kube::ResourceExt as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResourceExt as _, ResourceExt as _};
 use prewarm_api::names::{LINUX, OS_LABEL};
+use prewarm_api::ofen::ImagePrefetch;
 use prewarm_api::permission::AGENT;
 
+use super::arguments;
 use super::controller::scrape;
 use crate::agent::LOADING_PLUGINS;
 use crate::check::facts::{Asked, Facts};
@@ -34,6 +37,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = readiness(daemon_set, &places);
     findings.push(without_agent(&facts.node_images, &places));
     findings.push(plugins(daemon_set, pods));
+    findings.extend(mirrors(daemon_set, nodes, &facts.definitions));
     findings.extend(facts.agent_scrapes.iter().map(|(pod, answer)| scrape(SECTION, pod, answer)));
     findings
 }
@@ -230,11 +234,7 @@ fn plugins(daemon_set: &DaemonSet, pods: &[Pod]) -> Finding {
             "correct credentialProvider.binDirectory and credentialProvider.configFile or .config; docs/agent.md",
         );
     }
-    let containers = daemon_set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    let args =
-        containers.map(|spec| spec.containers.iter().flat_map(|container| container.args.iter().flatten()));
-    let args: Vec<&String> = args.into_iter().flatten().collect();
-    let has = |flag: &str| args.iter().any(|arg| arg.starts_with(flag));
+    let has = |flag: &str| has_argument(daemon_set, flag);
     match (has("--image-credential-provider-config"), has("--image-credential-provider-bin-dir")) {
         (false, false) => {
             Finding::good(SECTION, "no credential plugins; pull secrets are used as jobs name them")
@@ -246,4 +246,29 @@ fn plugins(daemon_set: &DaemonSet, pods: &[Pod]) -> Finding {
             "give both --image-credential-provider-config and --image-credential-provider-bin-dir, or neither",
         ),
     }
+}
+
+/// ImagePrefetches need mirrors, which agents know only from a directory of the host. Without containerd it would be of no use.
+fn mirrors(
+    daemon_set: &DaemonSet,
+    nodes: &[Node],
+    definitions: &BTreeMap<String, Asked<Option<CustomResourceDefinition>>>,
+) -> Option<Finding> {
+    let is_defined = matches!(definitions.get(ImagePrefetch::crd_name()), Some(Ok(Some(_))));
+    if !is_defined || !nodes.iter().any(has_containerd) || has_argument(daemon_set, "--containerd-host-dir") {
+        return None;
+    }
+    let what = "agents do not know the nodes' mirrors, so an ImagePrefetch brings images only to the nodes that ask the registry";
+    let step = "set mirrors.hostDirectory, or kinds.imagePrefetch=false if nobody needs them: docs/install.md, Mirrors";
+    Some(Finding::warning(SECTION, what, step))
+}
+
+fn has_containerd(node: &Node) -> bool {
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    info.is_some_and(|info| info.container_runtime_version.starts_with("containerd://"))
+}
+
+fn has_argument(daemon_set: &DaemonSet, flag: &str) -> bool {
+    let pod = daemon_set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    pod.is_some_and(|pod| arguments(pod).any(|argument| argument.starts_with(flag)))
 }

@@ -1,11 +1,11 @@
-//! The controller: which process leads and since when, what restricts agents to their nodes, whether it can be
-//! scraped.
+//! The controller: which process leads and since when, whether it can be scraped.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
 
-use crate::check::facts::{Asked, Facts, Policies};
+use super::policies;
+use crate::check::facts::{Asked, Facts};
 use crate::check::report::{Finding, Section};
 use crate::reach::SeenLease;
 use crate::show;
@@ -14,11 +14,8 @@ const SECTION: Section = Section::Controller;
 
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let now = facts.clocks.1.unwrap_or(facts.clocks.0);
-    let mut findings = vec![
-        deployment(&facts.deployments),
-        leader(&facts.lease, &facts.installed_in, now),
-        policy(&facts.policies),
-    ];
+    let mut findings = vec![deployment(&facts.deployments), leader(&facts.lease, &facts.installed_in, now)];
+    findings.extend(policies::judge(facts));
     findings.extend(facts.scrapes.iter().map(|(pod, answer)| scrape(SECTION, pod, answer)));
     findings
 }
@@ -74,29 +71,6 @@ fn leader(lease: &Asked<SeenLease>, namespace: &str, now: Timestamp) -> Finding 
             logs,
         ),
     }
-}
-
-fn policy(policies: &Asked<Policies>) -> Finding {
-    let Policies { policies, bindings } = match policies {
-        Ok(policies) => policies,
-        Err(why) => return Finding::unknown(SECTION, "the policy agent-own-node", why),
-    };
-    let step = "install once more, which brings the policies back: docs/install.md";
-    let Some(policy) = policies.iter().find(|policy| policy.name_any().ends_with("own-node")) else {
-        let what = "nothing prevents a captured agent from reporting for other nodes: the policy agent-own-node is missing";
-        return Finding::bad(SECTION, what, step);
-    };
-    let name = policy.name_any();
-    let enforces = bindings.iter().any(|binding| {
-        let spec = binding.spec.as_ref();
-        let names_it = spec.and_then(|spec| spec.policy_name.as_deref()) == Some(&name);
-        let denies = spec.and_then(|spec| spec.validation_actions.as_ref());
-        names_it && denies.is_some_and(|actions| actions.iter().any(|action| action == "Deny"))
-    });
-    if enforces {
-        return Finding::good(SECTION, format!("policy {name} restricts each agent to its own node"));
-    }
-    Finding::bad(SECTION, format!("policy {name} exists, but no binding enforces it with Deny"), step)
 }
 
 /// Whether the metrics of a pod can be had, of either program.

@@ -1,6 +1,7 @@
 mod agents;
 mod ofen;
 mod openkruise;
+mod policies;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use crate::check::report::Verdict;
 use crate::reach::SeenLease;
 
 const NOW: &str = "2026-11-18T08:00:00Z";
+const AGENT_ARGUMENTS: [&str; 2] = ["agent", "--containerd-host-dir=/etc/containerd/certs.d"];
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
@@ -35,7 +37,7 @@ fn agent<T: DeserializeOwned>(node: &str, is_ready: bool) -> T {
 }
 
 fn daemon_set<T: DeserializeOwned>(template: &Value) -> T {
-    let mut spec = json!({"containers": [{"name": "agent", "args": ["agent"]}], "tolerations": [{"operator": "Exists"}]});
+    let mut spec = json!({"containers": [{"name": "agent", "args": AGENT_ARGUMENTS}], "tolerations": [{"operator": "Exists"}]});
     json_patch::merge(&mut spec, template);
     read(json!({"metadata": {"name": "prewarm-agent", "namespace": "prewarm-system"},
         "spec": {"selector": {}, "template": {"spec": spec}}}))
@@ -55,8 +57,11 @@ fn role<T: DeserializeOwned>(name: &str, resources: &[&str]) -> T {
 /// A faultless installation on two nodes.
 fn healthy() -> Facts {
     let now = NOW.parse().unwrap();
-    let policy = json!({"metadata": {"name": "agent-own-node"}});
-    let binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": "agent-own-node", "validationActions": ["Deny"]}});
+    let policies = ["shop-agent-own-node", "shop-agent-own-events"];
+    let policy = |name| read(json!({"metadata": {"name": name}}));
+    let binding = |name| {
+        read(json!({"metadata": {"name": "b"}, "spec": {"policyName": name, "validationActions": ["Deny"]}}))
+    };
     let deployment = json!({"metadata": {"name": "prewarm-controller", "namespace": "prewarm-system"},
         "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": {"readyReplicas": 2}});
     let namespace = json!({"metadata": {"name": "prewarm-system",
@@ -67,7 +72,11 @@ fn healthy() -> Facts {
         rights: vec![Right { what: "create daemonsets".to_owned(), is_allowed: Ok(true) }],
         definitions: crd::all().iter().map(|crd| (crd.name_any(), Ok(Some(crd.clone())))).collect(),
         webhooks: Ok(Vec::new()),
-        policies: Ok(Policies { policies: vec![read(policy)], bindings: vec![read(binding)] }),
+        policies: Ok(Policies {
+            policies: policies.map(policy).to_vec(),
+            bindings: policies.map(binding).to_vec(),
+        }),
+        allow_list: Ok(None),
         installed_in: "prewarm-system".to_owned(),
         agents_in: "prewarm-system".to_owned(),
         roles: Ok(vec![role(
@@ -291,17 +300,6 @@ fn a_missing_or_silent_leader_is_reported() {
 }
 
 #[test]
-fn a_policy_that_is_missing_or_does_not_deny_is_reported() {
-    let missing = |facts: &mut Facts| facts.policies = Ok(Policies::default());
-    finds(missing, Stage::After, Verdict::Bad, &["agent-own-node is missing", "docs/install.md"]);
-    let lax = |facts: &mut Facts| {
-        let Ok(policies) = &mut facts.policies else { panic!("they are there") };
-        policies.bindings[0].spec.as_mut().unwrap().validation_actions = Some(vec!["Audit".to_owned()]);
-    };
-    finds(lax, Stage::After, Verdict::Bad, &["no binding enforces it with Deny"]);
-}
-
-#[test]
 fn metrics_that_cannot_be_reached_are_a_warning() {
     let unreachable = |facts: &mut Facts| {
         facts.scrapes.insert("pod-1".to_owned(), Err("i/o timeout".to_owned()));
@@ -331,7 +329,7 @@ fn an_unreadable_fact_is_a_warning_and_hides_nothing_else() {
         ("the controller's roles", |facts, why| facts.roles = Err(why)),
         ("the controller's Deployment", |facts, why| facts.deployments = Err(why)),
         ("the Lease", |facts, why| facts.lease = Err(why)),
-        ("the policy agent-own-node", |facts, why| facts.policies = Err(why)),
+        ("the policies", |facts, why| facts.policies = Err(why)),
         ("NodeImages", |facts, why| facts.node_images = Err(why)),
     ];
     for (what, lose) in unreadable {

@@ -96,10 +96,37 @@ fn node_images_that_nobody_reads_are_named() {
 #[test]
 fn half_configured_plugins_are_reported() {
     let half = |facts: &mut Facts| {
-        let args = json!(["agent", "--image-credential-provider-config=/etc/x"]);
+        let args = [&AGENT_ARGUMENTS[..], &["--image-credential-provider-config=/etc/x"]].concat();
         facts.daemon_sets = Ok(vec![daemon_set(&json!({"containers": [{"name": "agent", "args": args}]}))]);
     };
     finds(half, Stage::After, Verdict::Bad, &["only half configured", "--image-credential-provider-bin-dir"]);
+}
+
+#[test]
+fn image_prefetches_without_a_directory_of_mirrors_are_a_warning() {
+    let without = |facts: &mut Facts| {
+        let container = json!({"name": "agent", "args": ["agent"]});
+        facts.daemon_sets = Ok(vec![daemon_set(&json!({"containers": [container]}))]);
+    };
+    finds(
+        without,
+        Stage::After,
+        Verdict::Warning,
+        &["do not know the nodes' mirrors", "mirrors.hostDirectory"],
+    );
+    let mut facts = healthy();
+    without(&mut facts);
+    for kind in ["imageprefetches", "nodeimagesets"] {
+        facts.definitions.insert(format!("{kind}.ofen.cybozu.io"), Ok(None));
+    }
+    assert_eq!(found(&facts, Stage::After), [], "nobody can make one");
+    let mut facts = healthy();
+    without(&mut facts);
+    for node in facts.nodes.iter_mut().flatten() {
+        let info = node.status.as_mut().unwrap().node_info.as_mut().unwrap();
+        info.container_runtime_version = "cri-o://1.34.0".to_owned();
+    }
+    assert_eq!(found(&facts, Stage::After), [], "the directory is containerd's");
 }
 
 #[test]
