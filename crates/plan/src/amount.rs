@@ -1,4 +1,9 @@
-//! Amounts of bytes, as people write and read them.
+//! Amounts: of bytes, as people write and read them, and counts, as statuses have them.
+
+/// A count as a field of a status.
+pub fn counter(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
 
 /// An amount as people write it: `10GiB`, `10Gi`, `500MB`, `500000000`, in any case. `None` if it is none.
 pub fn parse(text: &str) -> Option<u64> {

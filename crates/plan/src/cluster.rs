@@ -1,7 +1,7 @@
 //! The controller's decisions: a kernel that knows what is in the cluster, and one folder for each kind.
 //!
 //! ```text
-//! Input ─▶ kernel: observe ▸ records ▸ cycle (secrets ▸ jobs ▸ lists ▸ nodes ▸ broadcasts ▸ crons) ─▶ Command ─▶ API server
+//! Input ─▶ kernel: observe ▸ records ▸ cycle (each kind in its turn) ─▶ Command ─▶ API server
 //!              ▲                                                                                  │
 //!              └──────────────────────────── Input::Settled ◀─────────────────────────────────────┘
 //! ```

@@ -1,5 +1,5 @@
 //! What somebody wants of nodes, whatever kind of object says so. Granting, joining, sharing, explaining and counting work
-//! on this alone; a kind is read into it at the edge (`cluster/image_pull_job/demand.rs`).
+//! on this alone; a kind is read into it at the edge (`cluster/image_pull_job/record.rs`, `cluster/image_prefetch/record.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,6 +45,14 @@ pub struct Limits {
     pub timeout_seconds: i32,
     /// How many attempts may fail.
     pub backoff_limit: i32,
+}
+
+impl Limits {
+    /// Of images that are brought in advance and kept: there is time, a pull that stands still is cut off much earlier, and what
+    /// fails is tried for ever unless there is a limit.
+    pub fn of_kept(backoff_limit: Option<i32>) -> Self {
+        Self { timeout_seconds: 6 * 60 * 60, backoff_limit: backoff_limit.unwrap_or(i32::MAX) }
+    }
 }
 
 /// From where nodes may fetch an image.

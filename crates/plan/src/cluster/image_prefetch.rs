@@ -30,8 +30,6 @@ pub use record::Prefetches;
 pub use view::ImageState;
 pub use want::policy;
 
-/// A status is written at most this often, the last one apart.
-pub const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// A node that is not ready keeps its place for so long: most come back.
 pub const NOT_READY_GRACE: Duration = Duration::from_mins(5);
 /// A node that asks the registry and fails is given so long before another one is asked; each further one twice as long.

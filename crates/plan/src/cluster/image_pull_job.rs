@@ -11,6 +11,7 @@ use prewarm_api::kruise::{ImagePullJob, ImagePullJobStatus};
 
 use crate::cluster::demands::roll::Roll;
 use crate::cluster::demands::{self, UnknownNodes, Wants};
+use crate::cluster::interface::STATUS_INTERVAL;
 use crate::demand::{Demand, Until};
 use crate::time::earliest;
 
@@ -28,8 +29,6 @@ pub use jobs::Jobs;
 pub use pass::SIBLING_PATIENCE;
 pub use record::demand;
 
-/// A status is written at most this often, the last one apart.
-pub const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// A child of a list reports at most this often, and not before this time is over unless it ends: people look at the list,
 /// which counts how its children ended, and fifty children would otherwise write three statuses each.
 pub const CHILD_STATUS_INTERVAL: Duration = Duration::from_secs(5);

@@ -1,6 +1,7 @@
 //! What the kernel asks of a kind; each kind's folder has the answers.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -8,6 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::command::{Command, Settled};
 use super::kernel::Kernel;
 use crate::object::{ObjectKey, Uid};
+
+/// A status is written at most this often, the last one apart.
+pub const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the kernel gets to know the objects of a kind.
 pub trait Observe: Sized {

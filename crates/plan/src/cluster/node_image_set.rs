@@ -16,8 +16,6 @@ pub mod status;
 
 pub use record::Sets;
 
-/// A status is written at most this often.
-pub const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// A set that somebody made for a node that does not exist goes after this: the node may be about to come.
 pub const ORPHAN_AFTER: Duration = Duration::from_hours(1);
 

@@ -18,6 +18,7 @@ use crate::agent::disk::Room;
 use crate::agent::report::{FirstSync, Report};
 use crate::agent::state::{self, Note, Phase, TaskState};
 use crate::agent::when::{Change, compare};
+use crate::amount::counter;
 use crate::object::echo::Echo;
 
 /// So much of a reporter's name is written; the names of pods are no longer.
@@ -125,9 +126,9 @@ fn build(report: &Report) -> NodeImageStatus {
     for task in &report.tasks {
         images.entry(task.key.name.clone()).or_default().tags.push(tag_status(task));
     }
-    let count = |phase| number(report.count(phase));
+    let count = |phase| counter(report.count(phase));
     NodeImageStatus {
-        desired: number(report.tasks.len()),
+        desired: counter(report.tasks.len()),
         succeeded: count(Phase::Succeeded),
         failed: count(Phase::Failed),
         pulling: count(Phase::Pulling),
@@ -184,10 +185,6 @@ fn first_sync_status(first: &FirstSync) -> FirstSyncStatus {
 
 fn filesystem(room: Room) -> ImageFilesystem {
     ImageFilesystem { free_bytes: signed(room.free), capacity_bytes: signed(room.capacity) }
-}
-
-fn number(count: usize) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 fn signed(bytes: u64) -> i64 {

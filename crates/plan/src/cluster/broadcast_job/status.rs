@@ -7,6 +7,7 @@ use prewarm_api::names::event::{CONTINUE, JOB_COMPLETE};
 
 use super::roll::{Roll, Tally};
 use super::{Failure, Observed, acknowledged};
+use crate::amount::counter;
 use crate::cluster::command::Notice;
 use crate::condition::{ConditionStatus, Reason, shorten};
 use crate::time::stamp;
@@ -18,10 +19,10 @@ const MOST_REASONS: usize = 5;
 pub fn counted(observed: &Observed<'_>, tally: Tally) -> BroadcastJobStatus {
     let mut status = observed.job.status.clone().unwrap_or_default();
     status.start_time.get_or_insert_with(|| Time(stamp(observed.now)));
-    status.desired = number(tally.desired);
-    status.active = number(tally.active + tally.unwanted);
-    status.succeeded = number(tally.succeeded);
-    status.failed = number(tally.failed);
+    status.desired = counter(tally.desired);
+    status.active = counter(tally.active + tally.unwanted);
+    status.succeeded = counter(tally.succeeded);
+    status.failed = counter(tally.failed);
     status.phase.get_or_insert(BroadcastJobPhase::Running);
     status
 }
@@ -29,7 +30,7 @@ pub fn counted(observed: &Observed<'_>, tally: Tally) -> BroadcastJobStatus {
 /// The status of a job that is paused (kruise R116). Whoever resumes it has seen how many pods failed.
 pub fn paused(observed: &Observed<'_>, tally: Tally) -> BroadcastJobStatus {
     let pauses = observed.job.spec.failure_policy.type_ == FailurePolicyType::Pause;
-    let paused_failures = (pauses && tally.failed > 0).then(|| number(tally.failed));
+    let paused_failures = (pauses && tally.failed > 0).then(|| counter(tally.failed));
     let phase = Some(BroadcastJobPhase::Paused);
     BroadcastJobStatus { phase, paused_failures, ..counted(observed, tally) }
 }
@@ -38,10 +39,10 @@ pub fn paused(observed: &Observed<'_>, tally: Tally) -> BroadcastJobStatus {
 pub fn running(observed: &Observed<'_>, roll: &Roll) -> (BroadcastJobStatus, Vec<Notice>) {
     let (job, tally) = (observed.job, roll.tally());
     let mut status = counted(observed, tally);
-    status.active = number(tally.active);
-    status.failed = number(tally.failed + tally.unwanted);
+    status.active = counter(tally.active);
+    status.failed = counter(tally.failed + tally.unwanted);
     let told = acknowledged(job, tally);
-    status.paused_failures = (told > 0).then(|| number(told));
+    status.paused_failures = (told > 0).then(|| counter(told));
     let mut notices = Vec::new();
     if status.phase == Some(BroadcastJobPhase::Paused) {
         notices.push(Notice::normal(CONTINUE, "the job goes on".to_owned()));
@@ -88,7 +89,7 @@ pub fn failed(observed: &Observed<'_>, tally: Tally, failure: &Failure) -> (Broa
     let mut status = BroadcastJobStatus {
         phase: Some(BroadcastJobPhase::Failed),
         active: 0,
-        failed: number(all),
+        failed: counter(all),
         ..counted(observed, tally)
     };
     let note = format!("{}: {}", failure.message, ended(tally.succeeded, all));
@@ -162,9 +163,4 @@ fn set(
         Some(index) => conditions[index] = condition,
         None => conditions.push(condition),
     }
-}
-
-/// More than a status can say is said as the most that it can.
-fn number(count: usize) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
 }

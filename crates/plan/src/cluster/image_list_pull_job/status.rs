@@ -9,6 +9,7 @@ use prewarm_api::kruise::{CompletionType, FailedImageStatus, ImageListPullJob, I
 use prewarm_api::names::condition::{CHILDREN_CREATED, COMPLETE, FAILED, PROGRESSING};
 
 use super::{Child, Kept, Progress};
+use crate::amount::counter;
 use crate::condition::{ConditionStatus, Finding, Reason, set_condition};
 use crate::demand::selection::parallelism;
 use crate::time::stamp;
@@ -40,10 +41,10 @@ pub(super) fn status(
     ImageListPullJobStatus {
         start_time: old.start_time.or_else(|| Some(Time(stamp(now)))),
         completion_time: tally.is_finished.then(|| Time(stamp(now))),
-        desired: number(tally.desired),
-        active: number(tally.active),
-        completed: number(tally.completed),
-        succeeded: number(tally.succeeded),
+        desired: counter(tally.desired),
+        active: counter(tally.active),
+        completed: counter(tally.completed),
+        succeeded: counter(tally.succeeded),
         failed_image_statuses: (!failed.is_empty()).then_some(failed),
         conditions: Some(conditions),
         unknown: old.unknown,
@@ -148,8 +149,4 @@ fn refusal(tally: &Tally<'_>) -> String {
         more => format!("; and {more} more"),
     };
     format!("the ImagePullJobs of these images were refused: {told}{more}")
-}
-
-fn number(count: usize) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -22,11 +22,6 @@ use crate::object::store::{Entry, Store};
 use crate::object::version::version;
 use crate::object::{NodeName, ObjectKey, Uid};
 
-/// One attempt may take so long: who brings images in advance has time, and a pull that stands still is cut off much earlier.
-pub const TIMEOUT_SECONDS: i32 = 6 * 60 * 60;
-/// Without a limit, what fails is tried for ever.
-pub const WITHOUT_END: i32 = i32::MAX;
-
 /// All ImagePrefetches.
 #[derive(Debug, Default)]
 pub struct Prefetches {
@@ -168,7 +163,7 @@ impl Prefetch {
             at_once: usize::MAX,
             secrets: secrets.map(|secret| secret.name.clone()).collect(),
             pull_policy: parts::PULL_POLICY,
-            limits: Limits { timeout_seconds: TIMEOUT_SECONDS, backoff_limit: WITHOUT_END },
+            limits: Limits::of_kept(None),
             sandbox: None,
             source: Source::Roles(self.roles(part)),
             until: Until::Kept,

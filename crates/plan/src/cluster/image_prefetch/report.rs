@@ -6,7 +6,6 @@ use prewarm_api::names::event::TOO_FEW_NODES;
 use prewarm_api::ofen::ImagePrefetchStatus;
 use serde_json::json;
 
-use super::STATUS_INTERVAL;
 use super::reason::{Counts, Situation};
 use super::record::Prefetch;
 use super::select::HowMany;
@@ -17,6 +16,7 @@ use crate::cluster::Kernel;
 use crate::cluster::command::{Command, Notice, Verb, Write};
 use crate::cluster::demands::secrets::SecretsReady;
 use crate::cluster::guard::{guarded, replace_status};
+use crate::cluster::interface::STATUS_INTERVAL;
 use crate::condition::Finding;
 use crate::demand::Role;
 use crate::object::{NodeName, Uid};

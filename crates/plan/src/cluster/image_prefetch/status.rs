@@ -8,6 +8,7 @@ use prewarm_api::ofen::ImagePrefetchStatus;
 
 use super::reason::{Counts, Situation};
 use super::record::{Prefetch, Prefetches};
+use crate::amount::counter;
 use crate::condition::set_condition;
 use crate::object::{NodeName, ObjectKey};
 
@@ -36,10 +37,10 @@ pub fn status(
     ImagePrefetchStatus {
         observed_generation: Some(generation),
         conditions: Some(conditions),
-        desired_nodes: number(desired),
-        image_pulled_nodes: number(pulled),
-        image_pulling_nodes: number(pulling),
-        image_pull_failed_nodes: number(failed),
+        desired_nodes: counter(desired),
+        image_pulled_nodes: counter(pulled),
+        image_pulling_nodes: counter(pulling),
+        image_pull_failed_nodes: counter(failed),
         selected_nodes: (!names.is_empty()).then_some(names),
     }
 }
@@ -78,9 +79,4 @@ impl Prefetches {
         };
         self.all.iter().filter_map(|(_, prefetch)| size(prefetch)).collect()
     }
-}
-
-/// As an object has it.
-pub fn number(count: usize) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -10,6 +10,7 @@ use prewarm_api::names::message::{JOB_COMPLETED, JOB_DEADLINE, JOB_NO_PROGRESS};
 
 use super::reason::{End, Progress};
 use super::{Hold, Observed};
+use crate::amount::counter;
 use crate::cluster::demands::roll::{Counts, Roll};
 use crate::cluster::demands::secrets::SecretsReady;
 use crate::cluster::node_image::room::Crowd;
@@ -53,10 +54,10 @@ pub fn status(observed: &Observed, roll: &Roll, is_late: bool) -> ImagePullJobSt
     ImagePullJobStatus {
         start_time: old.start_time.or(Some(Time(stamp(observed.begun_at)))),
         completion_time: (outcome != Outcome::Running).then(|| Time(stamp(observed.now))),
-        desired: number(counts.desired),
-        active: number(active),
-        succeeded: number(counts.succeeded),
-        failed: number(failed_count),
+        desired: counter(counts.desired),
+        active: counter(active),
+        succeeded: counter(counts.succeeded),
+        failed: counter(failed_count),
         message: Some(message(&counts, outcome)),
         failed_nodes: (!names.is_empty()).then_some(names),
         conditions: Some(conditions),
@@ -139,8 +140,4 @@ fn forget_what_no_longer_applies(conditions: &mut Vec<Condition>, observed: &Obs
         SECRETS_READY => has_secrets,
         _ => true,
     });
-}
-
-fn number(count: usize) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::record::{NodeSet, Sets};
 use super::status::{notices, status};
-use super::{ORPHAN_AFTER, STATUS_INTERVAL, spec};
+use super::{ORPHAN_AFTER, spec};
 use crate::cluster::command::{Command, Settled, Verb, Write};
 use crate::cluster::demands::parts;
 use crate::cluster::demands::standing::Stage;
 use crate::cluster::guard::{guarded, remove_finalizer_named, replace_status};
 use crate::cluster::image_prefetch::{ImageState, LONGEST_SEED_PATIENCE};
-use crate::cluster::interface::Pass;
+use crate::cluster::interface::{Pass, STATUS_INTERVAL};
 use crate::cluster::kind::Subject;
 use crate::cluster::node_image::node::Want;
 use crate::cluster::{Kernel, Kind, Target};

@@ -11,7 +11,6 @@ use prewarm_api::reference_object::ObjectReference;
 use super::spec;
 use crate::cluster::demands::parts::{self, Part};
 use crate::cluster::demands::{State, Statement};
-use crate::cluster::image_prefetch::record::{TIMEOUT_SECONDS, WITHOUT_END};
 use crate::cluster::{Kind, Target, Ticket, reference};
 use crate::demand::selection::Selection;
 use crate::demand::{Demand, Limits, Source, Until};
@@ -136,10 +135,7 @@ impl NodeSet {
             at_once: usize::MAX,
             secrets: BTreeSet::new(),
             pull_policy: parts::PULL_POLICY,
-            limits: Limits {
-                timeout_seconds: TIMEOUT_SECONDS,
-                backoff_limit: spec.image_download_retry_limit.unwrap_or(WITHOUT_END),
-            },
+            limits: Limits::of_kept(spec.image_download_retry_limit),
             sandbox: None,
             source,
             until: Until::Kept,

@@ -6,9 +6,9 @@ use prewarm_api::names::event::{IMAGE_DOWNLOAD_FAILED, IMAGE_DOWNLOADED, IMAGE_D
 use prewarm_api::names::image_state;
 use prewarm_api::ofen::{ContainerImageStatus, NodeImageSetStatus};
 
+use crate::amount::counter;
 use crate::cluster::command::Notice;
 use crate::cluster::image_prefetch::ImageState;
-use crate::cluster::image_prefetch::status::number;
 use crate::condition::{Finding, Reason, set_condition};
 
 impl ImageState {
@@ -56,9 +56,9 @@ pub fn status(
     NodeImageSetStatus {
         observed_generation: Some(generation),
         conditions: Some(conditions),
-        desired_images: number(images.len()),
-        available_images: number(available),
-        download_failed_images: number(failed),
+        desired_images: counter(images.len()),
+        available_images: counter(available),
+        download_failed_images: counter(failed),
         container_image_statuses: Some(images.iter().map(image).collect()),
     }
 }
