@@ -1,6 +1,6 @@
 //! Which images each namespace may have on nodes, if the controller is told that a ConfigMap says so (`prewarm_api::allow_list`). A demand
 //! for any other image is held and says why; what was granted before stays. Without that ConfigMap nothing may be wanted at all:
-//! whoever deletes it by mistake opens nothing.
+//! deleting it by mistake allows nothing.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;

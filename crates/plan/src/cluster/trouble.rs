@@ -1,4 +1,4 @@
-//! What stands between the cluster and this version of the controller, for whoever has to be told.
+//! Trouble between the cluster and this version of the controller that people should know of.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::quarantine::Quarantine;
 use super::unkept::Unkept;
 use crate::time::after;
 
-/// The same trouble elsewhere is not told again within this time.
+/// The same trouble elsewhere is not reported again within this time.
 const SAME_TROUBLE: Duration = Duration::from_mins(10);
 
-/// What goes wrong without any decision's doing.
+/// What goes wrong whatever is decided.
 #[derive(Clone, Copy, Debug)]
 pub struct Trouble<'a> {
     /// Fields that the API server does not keep.
@@ -29,7 +29,7 @@ impl Kernel {
         Trouble { unkept: &self.unkept, unreadable: &self.quarantine }
     }
 
-    /// Tells of trouble that lasts. What ails all nodes is told of one of them.
+    /// Records trouble that lasts. Trouble on all nodes is recorded for one of them.
     pub(super) fn complain(&mut self, about: ObjectReference, complaint: Option<Notice>, now: Timestamp) {
         let Some(complaint) = complaint else { return };
         let is_fresh =

@@ -23,9 +23,9 @@ const LONGEST_PAUSE_UNANSWERED: Duration = Duration::from_secs(5);
 /// After so many collisions in a row there are pauses too.
 const FREE_COLLISIONS: u32 = 3;
 
-/// Who has failed for so long has a trouble that does not pass by itself.
+/// Failures that last this long are reported: they do not pass by themselves.
 const TELL_AFTER: Duration = Duration::from_mins(1);
-/// So often the same write is made without a pause: somebody may have wiped something by mistake.
+/// How often the same write is repeated without a pause: somebody may have wiped something by mistake.
 const FREE_REPEATS: u32 = 2;
 /// The first pause before the same write is made once more.
 const FIRST_REPEAT: Duration = Duration::from_secs(1);
@@ -85,7 +85,7 @@ impl Attempts {
         Some(after(arrived.at, arrived.pause())).filter(|at| *at > now)
     }
 
-    /// The answer to this write shows that nothing came of it, and nobody else had a hand in that: the server drops what it says.
+    /// The answer to this write shows that nothing came of it although nobody else wrote: the server drops what it says.
     /// That takes other definitions to change, so the next try comes after minutes.
     pub fn note_dropped(&mut self, write: u64) {
         if let Some(arrived) = self.arrived.as_mut().filter(|arrived| arrived.write == write) {

@@ -1,4 +1,4 @@
-//! Who begins, as which: places are gathered, `wave` decides, and the roles are noted in the demands.
+//! Starts nodes in waves and assigns their roles: places are gathered, `wave` decides, and the demands get the roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ impl Kernel {
         overdue.fold(earliest(next.wake_at, moves_until), |wake_at, at| earliest(wake_at, Some(at)))
     }
 
-    /// Forgets of whom is told what they were yet to be told.
+    /// Removes demands from `untold` once the node's entry has been written.
     fn note_told(&mut self, uid: &Uid) {
         let Some(prefetch) = self.prefetches.all.get(uid) else { return };
         let mut told = Vec::new();

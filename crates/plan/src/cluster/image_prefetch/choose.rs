@@ -59,7 +59,7 @@ impl Kernel {
             } else {
                 continue;
             }
-            // Whoever has begun in this generation was chosen for it, maybe by a process that could not write that down.
+            // A node that has begun in this generation was selected, even if the status does not list it yet.
             let merit = match (prefetch.begun.get(name), self.has_images(prefetch, name)) {
                 (Some(Begun { role: Role::Seed, .. }), true) => 4,
                 (Some(_), true) => 3,
@@ -75,7 +75,7 @@ impl Kernel {
         Some((candidates, wake_at))
     }
 
-    /// Whether a node has all images, whoever asked for them last and from where. What it is asked for anew it keeps meanwhile.
+    /// Whether a node has all images, whoever asked for them. It keeps an image while a new pull of it is under way.
     pub(super) fn has_images(&self, prefetch: &Prefetch, node: &str) -> bool {
         let has = |part: &Part| {
             let standing = self.standing_of(&part.uid, node);
@@ -85,8 +85,8 @@ impl Kernel {
         prefetch.parts.iter().all(has) || self.had_images(prefetch, node)
     }
 
-    /// Whether a node's NodeImageSet says that it had all of them, and was not told otherwise since. A process that begins knows that
-    /// from nowhere else, and would go on at other nodes than the one before it.
+    /// Whether the node's NodeImageSet says that it had all of them. A restarted controller knows this only from the set; without
+    /// it, it would select other nodes.
     fn had_images(&self, prefetch: &Prefetch, node: &str) -> bool {
         let set = self.sets.of(&prefetch.key, node).and_then(|uid| self.sets.all.get(uid));
         let is_full = |status: &NodeImageSetStatus| {
@@ -108,7 +108,7 @@ impl Prefetch {
         }
     }
 
-    /// The nodes that were chosen before: a process that begins learns them from the status.
+    /// The nodes that were selected before; a restarted controller reads them from the status.
     pub(super) fn chosen(&self) -> BTreeSet<NodeName> {
         let reported = || {
             let names = self.object.status.as_ref().and_then(|status| status.selected_nodes.as_ref());

@@ -74,7 +74,7 @@ pub enum Why {
     Held(String),
     /// No node that asks the registry has all images yet; these do ask.
     First(Vec<NodeName>),
-    /// So many nodes have all images, and not more than that may ask mirrors at once.
+    /// This many nodes have all images; no more than that may ask mirrors at once.
     Wave(usize),
     /// There is a place for it; the controller has to look.
     Turn,

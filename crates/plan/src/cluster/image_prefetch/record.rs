@@ -72,7 +72,7 @@ pub struct Prefetch {
 pub struct Begun {
     /// What it asks.
     pub role: Role,
-    /// The demands for which it is yet to be told so, each with the version that its entry had when that was decided.
+    /// The demands whose entries are not written yet, each with the version that the entry had when the role was decided.
     pub untold: BTreeMap<Uid, Option<i64>>,
 }
 

@@ -156,19 +156,19 @@ impl Kernel {
         }
     }
 
-    /// Whether a node can be told something and do it. One that a write did not reach is no reason to pass it over for good.
+    /// Whether the node is ready and has a NodeImage. A write that failed once does not exclude it.
     pub(super) fn is_able(&self, node: &str) -> bool {
         let node = self.nodes.all.get(node).filter(|node| node.live_image().is_some());
         node.and_then(|node| node.model()).is_some_and(|facts| facts.is_ready)
     }
 
-    /// Whether a node is yet to be told what was decided for one of its images.
+    /// Whether the node's entry says what was decided for one of its images.
     pub(in crate::cluster) fn is_told(&self, part: &Part, node: &str, version: Option<i64>) -> bool {
         let tag = self.tag_of(part, node).filter(|tag| tag.is_owned_by(&part.uid));
         tag.is_some_and(|tag| version.is_none_or(|version| tag.version > version))
     }
 
-    /// For which of its images a node that gets a role has to be told, each with the version that its entry has.
+    /// The images whose entries have to be written when a node gets a role, each with the entry's present version.
     pub(super) fn untold(&self, prefetch: &Prefetch, node: &NodeName, role: Role) -> Begun {
         let tells = |part: &&Part| {
             let Some(tag) = self.tag_of(part, node).filter(|tag| tag.is_owned_by(&part.uid)) else {
@@ -188,8 +188,8 @@ impl Kernel {
         Begun { role, untold }
     }
 
-    /// Whether a node's NodeImageSet may say its role: with the set, a process that begins takes for granted that the node was
-    /// told. What cannot be told is not waited for, so that the set can say so.
+    /// Whether a node's NodeImageSet may say its role: a restarted controller takes the set as proof that the entries were written.
+    /// Entries that cannot be written are not waited for, so that the set can report that.
     pub(in crate::cluster) fn is_shown(&self, prefetch: &Prefetch, node: &NodeName, begun: &Begun) -> bool {
         let open = |part: &&Part| begun.untold.contains_key(&part.uid);
         prefetch.parts.iter().filter(open).all(|part| self.cannot_be_told(part, node, begun))
@@ -207,7 +207,7 @@ impl Kernel {
         })
     }
 
-    /// Whether a node has an image that is not for this demand: the registry did not let it in, and nobody goes on asking.
+    /// Whether the node has the image but the registry refused this demand's credentials, so that the agent has stopped asking.
     pub(super) fn is_refused_there(&self, demand: &str, node: &str) -> bool {
         let is_over = self.standing_of(demand, node).is_some_and(|one| one.stage == Stage::Failed);
         let part = || self.demands.get(demand)?.demand.image.as_ref();
@@ -215,7 +215,7 @@ impl Kernel {
         is_over && tag().is_some_and(|status| matches!(status.share(demand), Share::Refused(_)))
     }
 
-    /// The parts of a node's work that may be asked for again and again until they are written.
+    /// The images of a node whose entries are not written yet; they are asked for until they are.
     pub(super) fn still_untold(
         &self,
         prefetch: &Prefetch,
@@ -228,7 +228,7 @@ impl Kernel {
     }
 }
 
-/// Whether a node holds no place of a wave: it tries on, has given up, or does not answer.
+/// Whether a node holds no place in a wave: it retries, gave up, or does not answer.
 fn fails(standing: &Standing, now: Timestamp) -> bool {
     let is_silent = |since| after(since, ACKNOWLEDGE_WITHIN) <= now;
     match standing.stage {

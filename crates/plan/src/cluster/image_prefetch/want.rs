@@ -20,7 +20,7 @@ use crate::time::{after, earliest};
 /// What demands want of nodes.
 type Wanted = Vec<(Uid, Vec<(NodeName, Want)>)>;
 
-/// So many NodeImageSets of one object are made at once.
+/// At most this many NodeImageSets of one object are created at once.
 const MOST_CREATING: usize = 64;
 /// Stands for the creation of a node's NodeImageSet, which is always the same write.
 const MADE: u64 = 0;
@@ -60,7 +60,7 @@ impl Kernel {
         wake_at
     }
 
-    /// What nodes that have begun are yet to be told, or are told once more, and when the next of these is.
+    /// Grants that are still due on nodes that have begun, and those to be repeated; and when the next of them is due.
     fn first_wants(&self, prefetch: &Prefetch, now: Timestamp) -> (Wanted, Option<Timestamp>) {
         let (mut wanted, mut wake_at) = (Vec::new(), None);
         for part in parts::demands(&prefetch.parts).into_values() {
@@ -97,8 +97,8 @@ impl Kernel {
         (wanted, wake_at)
     }
 
-    /// When a node that has given up is asked once more. One that was refused although others have the image: its Secret may be
-    /// right by then. Any other: it may have room by then, and an ImagePrefetch has no end.
+    /// When a node that has given up is asked once more. If the registry refused it although others have the image, its Secret may
+    /// have been corrected by then; any other node may have room by then. An ImagePrefetch never gives up.
     fn asked_again_at(&self, prefetch: &Prefetch, demand: &Uid, node: &NodeName) -> Option<Timestamp> {
         let has_failed = self.standing_of(demand, node).is_some_and(|one| one.stage == Stage::Failed);
         let since = prefetch.failing.get(node).filter(|_| has_failed)?;
@@ -110,7 +110,7 @@ impl Kernel {
         Some(after(*since, pause))
     }
 
-    /// Makes the NodeImageSets of nodes that were told what they have to do, or cannot be told.
+    /// Creates the NodeImageSets of nodes whose entries are written, or cannot be.
     pub(super) fn make_sets(
         &mut self,
         uid: &Uid,
@@ -158,8 +158,8 @@ impl Prefetch {
         self.begun.get(node).is_some_and(|begun| begun.role == Role::Seed)
     }
 
-    /// Of the nodes that ask the registry, if all of them fail, the one that has failed for the longest time: so no more nodes ask
-    /// than may.
+    /// If all nodes that ask the registry fail, the one that has failed for the longest time. Only that one is asked again, so that
+    /// the limit holds.
     fn next_seed(&self) -> Option<&NodeName> {
         let mut failing = Vec::new();
         for node in self.begun.keys().filter(|node| self.is_seed(node)) {

@@ -48,7 +48,7 @@ pub enum Holds {
     /// Not all, and it is not asking the registry for them.
     #[default]
     Nothing,
-    /// It is asking the registry for them, as it was told before this generation began.
+    /// It is asking the registry for them, as an earlier generation wanted.
     OnTheWay,
     /// All, so that asking for them costs next to nothing.
     All,
@@ -61,7 +61,7 @@ pub enum Progress {
     Idle,
     /// It works.
     Busy,
-    /// It tries on, or does not answer, since this time.
+    /// It retries, or does not answer, since this time.
     Failing(Timestamp),
     /// It has all images.
     Done,
@@ -70,9 +70,9 @@ pub enum Progress {
 /// How many begin at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// So many ask the registry (`--image-pull-node-limit`).
+    /// How many ask the registry (`--image-pull-node-limit`).
     pub seeds: usize,
-    /// So many begin first (`--max-concurrent-nodeimageset-creations`).
+    /// How many begin first (`--max-concurrent-nodeimageset-creations`).
     pub first: usize,
 }
 
@@ -236,8 +236,8 @@ impl<'a> Queue<'a> {
         Self { waiting, served, begun: 0 }
     }
 
-    /// Whoever has the images comes first: to ask the registry for what is there costs one request, and to serve them nothing. Then
-    /// whoever is asking the registry anyway.
+    /// First nodes that have the images, since asking the registry for what is there costs one request. Then nodes that are asking
+    /// the registry already.
     fn take(&mut self, most: usize) -> BTreeSet<NodeName> {
         let mut taken = BTreeSet::new();
         for holds in [Holds::All, Holds::OnTheWay, Holds::Nothing] {

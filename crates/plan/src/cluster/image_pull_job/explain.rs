@@ -1,4 +1,4 @@
-//! Why each node of a job is where it is: the standing that the job's decisions are made on, in words' reach.
+//! Why each node of a job is where it is, from the state that its decisions use.
 
 use std::collections::BTreeMap;
 

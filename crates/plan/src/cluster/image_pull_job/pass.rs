@@ -96,8 +96,7 @@ impl Kernel {
         (None, None)
     }
 
-    /// A node that was never told is not silent: whoever gets its place in its stead does so because the grant is taken
-    /// back.
+    /// A grant that was never written is withdrawn before another node takes its place; the node is not silent.
     fn drop_unwritten(&mut self, uid: &Uid, now: Timestamp) {
         let Some(record) = self.demands.get_mut(uid) else { return };
         let (Some(roll), Some(image)) = (&mut record.roll, record.demand.image.clone()) else { return };

@@ -1,5 +1,4 @@
-//! Who was turned away from a node because there is no room in its NodeImage. Nobody's memory but this process's: the next
-//! one finds out by itself.
+//! Demands that wait because a NodeImage has no room. This is kept in memory only; a restarted controller finds it again.
 
 use std::collections::BTreeMap;
 

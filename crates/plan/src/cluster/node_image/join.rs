@@ -98,7 +98,7 @@ fn join(observed: &Observed, tag: &mut TagRecord, wanted: &Wanted) {
     if asks_always {
         tag.image_pull_policy = ImagePullPolicy::Always;
     }
-    // What comes from mirrors is no answer of the registry, be it that it has begun already.
+    // A pull from mirrors, even one under way, does not count as the registry's answer.
     if asks_always && tag.mirrors.is_some() {
         bump(observed, tag, wanted);
     } else if tag.is_finished() && (asks_always || !is_present(tag)) {

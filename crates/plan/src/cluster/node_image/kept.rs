@@ -1,7 +1,7 @@
 //! Fields of entries that the API server drops without a word, because the installed definitions do not know them.
 //!
 //! An entry that lacks such a field is never as it should be. Whether somebody has undone what was written or it was never kept, the
-//! answer to the write says: if it shows the same to be done again, nobody else had a hand in it. Then that is told, and the write is
+//! answer to the write says: if it shows the same difference, the server dropped the field. That is reported, and the write is
 //! made again after minutes only.
 
 use std::collections::BTreeMap;

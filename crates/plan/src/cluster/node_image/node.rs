@@ -155,7 +155,7 @@ impl Node {
         self.image.as_ref().filter(|image| !image.is_terminating)
     }
 
-    /// What it is told to pull. Of two entries of one tag the agent minds the later round, and says nothing of the other.
+    /// The tags that it has to pull. If a tag is listed twice, only the higher version counts.
     pub fn tags(&self) -> impl Iterator<Item = &TagRecord> {
         let images = self.image.iter().flat_map(|image| image.images.values());
         images.flat_map(|image| {

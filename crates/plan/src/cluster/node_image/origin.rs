@@ -42,7 +42,7 @@ fn origin(observed: &Observed, tag: &TagRecord) -> Origin {
         let origin = match wanted {
             Some(wanted) if !wanted.is_unfinished => continue,
             Some(wanted) => wanted.demand.origin(observed.name),
-            // Whoever is not known yet may ask for mirrors; all others want what they always got.
+            // An owner that is not observed yet may want mirrors; owners of all other kinds want the registry.
             None if kind_of(owner).is_some() => Origin::AsBefore,
             None => Origin::Anywhere,
         };

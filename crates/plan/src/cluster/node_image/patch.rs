@@ -38,8 +38,8 @@ pub fn metadata(name: &str, node: &Node, image: &NodeImageRecord) -> Vec<Value> 
     operations
 }
 
-/// The container runtime that the node's kubelet reports, by which the agent finds it. An agent that was never told goes by itself, so
-/// it is told along with the next entry instead of by a write to every node of the cluster; what has become wrong is corrected.
+/// The container runtime that the node's kubelet reports, by which the agent finds it. An agent without the annotation detects the
+/// runtime itself, so the annotation comes with the next entry instead of by a write to every node; a wrong one is corrected.
 pub fn runtime(node: &Node, image: &NodeImageRecord, is_alone: bool) -> Vec<Value> {
     let reported = node.model().and_then(|facts| facts.runtime.as_ref());
     let is_due = !is_alone || image.runtime.is_some();

@@ -19,13 +19,12 @@ use crate::time::{after, stamp};
 /// So long a node may take to answer, and so long beyond a task's deadline (kruise R16, R17).
 pub const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Pulls that have begun and not ended, by when this process first heard of that: a node's own stamps are of a clock that nobody
-/// here knows.
+/// Pulls that have begun and not ended, each with the time at which this process saw it begin: clocks of nodes are not trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Begun(BTreeMap<ImageKey, (i64, Timestamp)>);
 
 impl Begun {
-    /// These entries are like this.
+    /// Notes which of these entries are being pulled.
     pub fn observe(
         &mut self,
         image: &NodeImageRecord,
@@ -66,7 +65,7 @@ pub fn judge(node: &Node, image: &NodeImageRecord, now: Timestamp) -> (Vec<Verdi
     let mut wake_at = None;
     for (name, record) in &image.images {
         for tag in &record.tags {
-            // Of two entries of one tag the agent minds the later round.
+            // If a tag is listed twice, only the higher version counts.
             if tag.is_finished() || record.is_outdone(tag) {
                 continue;
             }

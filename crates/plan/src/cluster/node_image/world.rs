@@ -15,7 +15,7 @@ use crate::cluster::{Kernel, Kind, Settings};
 use crate::object::{NodeName, Uid};
 
 impl Kernel {
-    /// Whoever was turned away is let in as far as there is room by now.
+    /// Admits waiting demands that fit into the NodeImage by now.
     pub(super) fn let_in(&mut self, name: &NodeName) {
         let Some(node) = self.nodes.all.get_mut(name) else { return };
         if !node.crowded.take_change() {

@@ -138,7 +138,7 @@ impl Kernel {
         self.agenda.mark_all(sets);
     }
 
-    /// A process that begins learns from the sets of this generation which nodes have begun, and in which role. Anybody may write a
+    /// A restarted controller reads from the sets of this generation which nodes have begun, and in which role. Anybody may write a
     /// set, but entries of NodeImages are the controller's: a node has only begun if it has those, too.
     pub(in crate::cluster) fn adopt_sets(&mut self, uid: &Uid) {
         let Some(prefetch) = self.prefetches.all.get(uid) else { return };

@@ -88,7 +88,7 @@ fn ignored_secrets() -> Finding {
     Finding { type_: SECRETS_READY, status: false.into(), reason: Reason::SecretsIgnored, message }
 }
 
-/// What has changed that people are told, once for each image.
+/// Events about what has changed, one for each image.
 pub fn notices(old: Option<&NodeImageSetStatus>, new: &NodeImageSetStatus, node: &str) -> Vec<Notice> {
     let before = |image: &str| {
         let all = old.and_then(|old| old.container_image_statuses.as_deref()).unwrap_or_default();
