@@ -39,6 +39,11 @@ pub async fn a_value_that_nobody_knows_is_refused() -> anyhow::Result<()> {
         ("controller.replicas=two", "/controller/replicas"),
         ("image.digest=latest", "/image/digest"),
         ("credentialProvider.configFile=/etc/config.yaml", "credentialProvider.binDirectory must say"),
+        ("runtime.socket=/containerd.sock", "in a directory of its own"),
+        ("runtime.socket=/run/crio.sock", "/run holds the sockets of other programs"),
+        ("runtime.socket=/var/run//crio.sock", "/var/run holds the sockets of other programs"),
+        ("imageAllowList.all={nginx:1}", "/imageAllowList/all/0"),
+        ("imageAllowList.namespaces.shop={registry:5000/app:1}", "/imageAllowList/namespaces/shop/0"),
     ] {
         let refusal = render("prewarm", "prewarm-system", &["--set", setting]).err();
         let words = refusal.map(|error| format!("{error:#}")).unwrap_or_default();
