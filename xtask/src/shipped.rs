@@ -41,6 +41,9 @@ fn flags(platform: &Platform) -> anyhow::Result<String> {
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec![
         "-Ctarget-feature=+crt-static".to_owned(),
+        // A panic is a mistake of ours. A process that ends is started anew and goes on from what the cluster says; one that goes on
+        // without the task that panicked would wait for it for ever. Without unwinding the program is also smaller.
+        "-Cpanic=abort".to_owned(),
         remap(crate::root(), "/src"),
         remap(&crates, "/cargo"),
         // Last, because the last one that fits counts: generated code is here, wherever that is.
