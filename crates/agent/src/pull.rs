@@ -7,6 +7,7 @@ mod brought;
 mod mirrors;
 mod refusal;
 mod registry;
+mod turns;
 
 pub use mirrors::MirrorOnly;
 

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
 use super::brought::{Bringer, bring, release};
+use super::turns::Turns;
 use super::{Tools, Update, absence, registry};
 use crate::config::{Fallback, Mirrors, NodeMirrors, Verifiers};
 use crate::look::held;
@@ -20,6 +21,7 @@ pub struct MirrorOnly {
     choice: Mirrors,
     /// Whether the runtime was tried out, and with which snapshotter it unpacks. What failed is tried again.
     tried: OnceCell<String>,
+    turns: Turns,
 }
 
 /// Why `MirrorOnly` cannot be kept on this node.
@@ -43,7 +45,7 @@ pub(super) enum Trouble {
 
 impl MirrorOnly {
     pub fn new(choice: Mirrors) -> Self {
-        Self { choice, tried: OnceCell::new() }
+        Self { choice, tried: OnceCell::new(), turns: Turns::default() }
     }
 
     /// What is needed to bring images past a pull, once the runtime was seen to be fit for it.
@@ -94,7 +96,8 @@ pub(super) async fn fetch(
         Ok(mirrors) => mirrors,
         Err(error) => return trouble(task, &Trouble::Fetch(error)),
     };
-    let bringer = Bringer { store, snapshotter, mirrors, platform: Platform::native() };
+    let turns = tools.mirrors.turns.clone();
+    let bringer = Bringer { store, snapshotter, mirrors, platform: Platform::native(), turns };
     match bring(&bringer, &task.reference, digest, send).await {
         Ok(root) => confirm(task, Some(&root), tools, send).await,
         Err(error) => trouble(task, &error),
