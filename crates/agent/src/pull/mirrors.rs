@@ -2,6 +2,7 @@
 //! brings the content itself ([`brought`](super::brought)); elsewhere that cannot be kept, and the flag decides what happens then.
 
 use prewarm_api::kruise::FailureClass;
+use prewarm_api::reference::ImageRef;
 use prewarm_mirror::content::ContentError;
 use prewarm_mirror::{FetchError, Hosts, Mirrors as Asked, Platform, Settings};
 use prewarm_plan::agent::task::Task;
@@ -10,7 +11,7 @@ use prewarm_runtime::{CallError, ContentStore, Kind, Runtime, advice};
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
-use super::brought::{Bringer, bring, release};
+use super::brought::{Bringer, bring, leases_of, release};
 use super::turns::Turns;
 use super::{Tools, Update, absence, registry};
 use crate::config::{Fallback, Mirrors, NodeMirrors, Verifiers};
@@ -49,6 +50,21 @@ impl MirrorOnly {
     }
 
     /// What is needed to bring images past a pull, once the runtime was seen to be fit for it.
+    /// Gives back, in the background, the room of what attempts brought of an image that nobody goes on with.
+    pub fn discard(&self, reference: ImageRef, runtime: &Runtime) {
+        let (Mirrors::OfNode(_), Some(store)) = (&self.choice, runtime.content_store()) else { return };
+        let (turns, name) = (self.turns.clone(), leases_of(&reference));
+        // An attempt that begins from here on waits until this is done.
+        let turn = turns.try_take(&name);
+        tokio::spawn(async move {
+            let _turn = match turn {
+                Some(turn) => turn,
+                None => turns.take(&name).await,
+            };
+            release(&store, &reference).await;
+        });
+    }
+
     async fn ready(&self, node: &NodeMirrors, runtime: &Runtime) -> Result<(ContentStore, String), Unkept> {
         let store = runtime.content_store().filter(|_| runtime.kind() == Kind::Containerd);
         let store = store.ok_or_else(|| Unkept::Runtime(runtime.name().to_owned()))?;
@@ -101,13 +117,6 @@ pub(super) async fn fetch(
     match bring(&bringer, &task.reference, digest, send).await {
         Ok(root) => confirm(task, Some(&root), tools, send).await,
         Err(error) => trouble(task, &error),
-    }
-}
-
-/// Gives back the room that an attempt took which goes no further.
-pub(super) async fn discard(task: &Task, tools: &Tools) {
-    if let (Mirrors::OfNode(_), Some(store)) = (&tools.mirrors.choice, tools.runtime.content_store()) {
-        release(&store, &task.reference).await;
     }
 }
 

@@ -197,6 +197,7 @@ impl Loop {
 
     fn end(&mut self, attempt: u64, outcome: Outcome, now: Moment) {
         self.workers.remove(&attempt);
+        self.note_brought(self.assignment.worklist.attempted_image(attempt).cloned(), &outcome);
         match &outcome {
             Outcome::Interrupted(absence) => self.forget_runtime(*absence, now),
             Outcome::Failed(_) | Outcome::Succeeded { .. } => self.patience.answered(),
@@ -224,6 +225,7 @@ impl Loop {
         shortage.ending
     }
 
+        self.discard_waiting();
     fn note_look(&mut self, findings: look::Findings, now: Moment) {
         if let Some(absence) = findings.absence {
             self.forget_runtime(absence, now);
