@@ -267,7 +267,7 @@ impl Worklist {
         let is_first = course.begun.replace(course.begun.unwrap_or(now.elapsed)).is_none();
         let waited = course.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
         course.started_at.get_or_insert(stamp(now.wall));
-        entry.bytes = None;
+        (entry.bytes, entry.found) = (None, None);
         let source = source::choose(&entry.task.sources);
         let task = entry.task.clone();
         Some(Start { attempt: self.attempts, task, source, timeout, is_known_absent, waited })

@@ -15,6 +15,7 @@ use crate::agent::{Moment, message};
 use crate::backoff;
 
 impl Worklist {
+            entry.found.get_or_insert(bytes.done);
     /// Notes how far an attempt is.
     pub fn progressed(&mut self, attempt: u64, bytes: Bytes) {
         if let Some(entry) = self.attempted(attempt) {
