@@ -1,14 +1,36 @@
 //! The trial that an agent makes before it brings images past a pull, and what it says of a containerd that is not fit for that.
 
 use anyhow::{Context as _, ensure};
-use prewarm_testkit::{Containerd, Node};
+use prewarm_testkit::{Containerd, Node, wait};
 
-use crate::bed::{Bed, platform};
+use crate::bed::{Bed, LEASE, config, image, labels, platform, target};
+
+/// The name of the images of trials.
+const TRIAL: &str = "prewarm.invalid/start-check";
 
 pub async fn a_trial_succeeds_and_leaves_nothing(release: Containerd) -> anyhow::Result<()> {
     let bed = Bed::start(release).await?;
     let before = bed.holds().await?;
     bed.runtime.try_out_content(&platform()).await?;
+    left_nothing(&bed, before).await
+}
+
+pub async fn what_a_killed_trial_left_goes_with_the_next_one(release: Containerd) -> anyhow::Result<()> {
+    let bed = Bed::start(release).await?;
+    let before = bed.holds().await?;
+    let artifact = image("left by a trial").build();
+    let lease = bed.lease().await?;
+    bed.write(&lease, &artifact, &artifact, &labels()).await?;
+    let root = target(&artifact);
+    bed.store.unpack(&lease, &root, &platform(), &bed.runtime.snapshotter().await?).await?;
+    let names = [format!("{TRIAL}@{}", root.digest), config(&artifact)?, format!("{TRIAL}:1700000000000000000")];
+    for name in &names {
+        bed.store.name(name, &root).await?;
+    }
+    bed.is_there(&names[2]).await?;
+    bed.store.release(LEASE, true).await?;
+    bed.runtime.try_out_content(&platform()).await?;
+    wait::until("the garbage collector", async || Ok((bed.holds().await? == before).then_some(()))).await?;
     left_nothing(&bed, before).await
 }
 
