@@ -47,6 +47,7 @@ on_every_containerd! {
     pulls::what_was_begun_goes_with_its_lease,
     trial::a_trial_succeeds_and_leaves_nothing,
     trial::what_a_killed_trial_left_goes_with_the_next_one,
+    trial::a_trial_that_nobody_waits_for_leaves_nothing,
     trial::without_a_transfer_service_the_trial_fails_and_says_so,
     trial::a_snapshotter_without_unpack_config_is_named,
 }

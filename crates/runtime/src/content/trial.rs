@@ -58,8 +58,15 @@ impl Runtime {
         }
     }
 
-    /// Tries out whether images can be made past a pull for this platform.
+    /// Tries out whether images can be made past a pull for this platform. A trial that nobody waits for any more still ends, because
+    /// otherwise it would leave what it has made.
     pub async fn try_out_content(&self, platform: &Platform) -> Result<(), CallError> {
+        let (runtime, platform) = (self.clone(), platform.clone());
+        let trial = tokio::spawn(async move { runtime.try_out_once(&platform).await });
+        trial.await.unwrap_or_else(|_| Err(CallError::odd_answer("a trial of its content store broke off")))
+    }
+
+    async fn try_out_once(&self, platform: &Platform) -> Result<(), CallError> {
         let Some(store) = self.content_store() else {
             return Err(CallError::odd_answer("only containerd has a content store"));
         };

@@ -1,5 +1,7 @@
 //! The trial that an agent makes before it brings images past a pull, and what it says of a containerd that is not fit for that.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, ensure};
 use prewarm_testkit::{Containerd, Node, wait};
 
@@ -23,7 +25,8 @@ pub async fn what_a_killed_trial_left_goes_with_the_next_one(release: Containerd
     bed.write(&lease, &artifact, &artifact, &labels()).await?;
     let root = target(&artifact);
     bed.store.unpack(&lease, &root, &platform(), &bed.runtime.snapshotter().await?).await?;
-    let names = [format!("{TRIAL}@{}", root.digest), config(&artifact)?, format!("{TRIAL}:1700000000000000000")];
+    let names =
+        [format!("{TRIAL}@{}", root.digest), config(&artifact)?, format!("{TRIAL}:1700000000000000000")];
     for name in &names {
         bed.store.name(name, &root).await?;
     }
@@ -32,6 +35,17 @@ pub async fn what_a_killed_trial_left_goes_with_the_next_one(release: Containerd
     bed.runtime.try_out_content(&platform()).await?;
     wait::until("the garbage collector", async || Ok((bed.holds().await? == before).then_some(()))).await?;
     left_nothing(&bed, before).await
+}
+
+pub async fn a_trial_that_nobody_waits_for_leaves_nothing(release: Containerd) -> anyhow::Result<()> {
+    let bed = Bed::start(release).await?;
+    let before = bed.holds().await?;
+    let platform = platform();
+    for milliseconds in [1, 5, 20, 60] {
+        let patience = Duration::from_millis(milliseconds);
+        drop(tokio::time::timeout(patience, bed.runtime.try_out_content(&platform)).await);
+    }
+    wait::until("the end of the trials", async || Ok(left_nothing(&bed, before).await.ok())).await
 }
 
 /// As before containerd 1.7, which has neither of the two.
