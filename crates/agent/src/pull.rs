@@ -7,6 +7,7 @@ mod brought;
 mod mirrors;
 mod refusal;
 mod registry;
+mod turns;
 
 pub use mirrors::MirrorOnly;
 
@@ -60,12 +61,7 @@ pub async fn attempt(start: &Start, tools: &Tools, send: impl Fn(Update)) -> Out
         outcome = timeout(start.timeout, have(start, tools, &send)) => {
             outcome.unwrap_or_else(|_| Outcome::Failed(timed_out(start)))
         }
-        shortage = crossed(tools.room.as_ref()) => {
-            if let Source::Mirrors { .. } = start.source {
-                mirrors::discard(task, tools).await;
-            }
-            Outcome::NoRoom(out_of_room(task, &shortage))
-        }
+        shortage = crossed(tools.room.as_ref()) => Outcome::NoRoom(out_of_room(task, &shortage)),
         () = follow(task, tools, &send) => Outcome::Failed(stalled(task)),
     }
 }

@@ -1,13 +1,14 @@
 //! The agent's loop: one task that observes everything, decides with the worklist, and carries the decision out. Nothing
 //! in here waits for a pull, a write or the disk: those are workers, and they answer by message.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use kube::Client;
 use kube::api::DynamicObject;
+use prewarm_api::reference::ImageRef;
 use prewarm_clock::Clock;
 use prewarm_credentials::CredentialSource;
 use prewarm_plan::agent::Moment;
@@ -37,6 +38,7 @@ use crate::reporter::{Reporter, Trouble};
 use crate::room::RoomGuard;
 
 mod apply;
+mod begun;
 mod observe;
 
 use observe::{Seen, follow};
@@ -117,6 +119,8 @@ struct Loop {
     runtime: Option<(Runtime, Option<RoomGuard>)>,
     /// Keeps `MirrorOnly` with the present runtime.
     mirrors: Arc<MirrorOnly>,
+    /// Images that were begun from mirrors: something of them may be kept for the next attempt.
+    begun: BTreeSet<ImageRef>,
     /// How far the search for it is while there is none.
     search: RuntimeSearch,
     /// The runtime that the node's kubelet reports, as the NodeImage says it.
@@ -162,6 +166,7 @@ impl Loop {
             gate: Gate::default(),
             reporter: Reporter::default(),
             runtime: None,
+            begun: BTreeSet::new(),
             search: RuntimeSearch::Unanswered,
             reported: watch::Sender::new(None),
             used: None,
@@ -226,6 +231,7 @@ impl Loop {
         let check_at = self.check_at.filter(|_| self.runtime.is_some() && !self.is_checking);
         let wake_at = [decision.wake_at, report_at, room_at, check_at, self.stop_at];
         self.apply(decision);
+        self.discard_unwanted();
         wake_at.into_iter().flatten().min()
     }
 

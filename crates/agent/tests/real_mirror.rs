@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+#[path = "real_mirror/kept.rs"]
+mod kept;
 #[path = "whole/node/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the suite on fakes needs more of it")]
 mod node;
@@ -14,6 +16,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use http::StatusCode;
+use kept::{
+    an_image_does_not_wait_at_layers_that_another_one_brings,
+    nothing_is_kept_of_an_image_that_failed_for_good, nothing_is_kept_of_an_image_that_is_withdrawn,
+    nothing_is_kept_of_any_image_when_the_disk_is_full,
+};
 use node::{image_of, tag, tag_of, with};
 use prewarm_agent::config::{Mirrors, NodeMirrors, Patience, RuntimeChoice, Verifiers};
 use prewarm_api::kruise::{FailureClass, ImageTagStatus, NodeImageStatus, PullPhase};
@@ -22,7 +29,7 @@ use prewarm_runtime::{Endpoint, Runtime};
 use prewarm_testkit::image::{Artifact, Image, Layer, index, native_architecture};
 use prewarm_testkit::registry::Upstream as _;
 use prewarm_testkit::registry::fault::{Fault, On};
-use prewarm_testkit::{FaultProxy, Node, Registry, real_tests};
+use prewarm_testkit::{FaultProxy, Node, Registry, real_tests, wait};
 use serde_json::{Value, json};
 
 real_tests! {
@@ -37,6 +44,10 @@ real_tests! {
     a_killed_agent_goes_on_where_it_stopped,
     an_image_that_is_removed_is_missed_and_comes_from_a_mirror_again,
     an_image_for_another_platform_is_refused,
+    nothing_is_kept_of_an_image_that_is_withdrawn,
+    nothing_is_kept_of_an_image_that_failed_for_good,
+    nothing_is_kept_of_any_image_when_the_disk_is_full,
+    an_image_does_not_wait_at_layers_that_another_one_brings,
 }
 
 const NAME: &str = "registry.example/shop/web";
@@ -279,12 +290,8 @@ async fn a_killed_agent_goes_on_where_it_stopped() -> anyhow::Result<()> {
     bed.ask(&json!({})).await;
     bed.agent.start();
     let begun = || bed.mirrors[0].requests_on(&On::Blobs).iter().any(|seen| seen.bytes >= 2_000_000);
-    prewarm_testkit::wait::until("half of the layer", async || Ok(begun().then_some(()))).await?;
-    prewarm_testkit::wait::until("what was begun", async || {
-        let active = bed.machine.ctr(["content", "active"]).await?;
-        Ok(active.lines().any(|line| line.contains("prewarm-")).then_some(()))
-    })
-    .await?;
+    wait::until("half of the layer", async || Ok(begun().then_some(()))).await?;
+    bed.begun(1).await?;
     bed.agent.kill().await;
     bed.mirrors[0].heal();
     bed.mirrors[0].forget();

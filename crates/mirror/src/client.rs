@@ -17,11 +17,13 @@ pub use failure::{Failure, FetchError, Tried};
 use crate::content::{Descriptor, Digest, MAX_MANIFEST};
 use crate::hosts::{Hosts, Mirror};
 use exchange::{Answer, Ask};
+use order::Order;
 
 mod blob;
 mod exchange;
 mod failure;
 mod location;
+mod order;
 mod wire;
 
 /// What containerd accepts for the manifest of a tag.
@@ -75,16 +77,18 @@ pub struct Found {
     pub mirror: String,
 }
 
-/// The mirrors of one registry, to be asked.
+/// The mirrors of one registry, to be asked. Clones share what was met with.
 #[derive(Clone, Debug)]
 pub struct Mirrors {
     hosts: Arc<Hosts>,
     patience: Patience,
+    order: Arc<Order>,
 }
 
 impl Mirrors {
     pub fn new(hosts: Hosts, patience: Patience) -> Self {
-        Self { hosts: Arc::new(hosts), patience }
+        let order = Arc::new(Order::new(hosts.mirrors.len()));
+        Self { hosts: Arc::new(hosts), patience, order }
     }
 
     /// What was read of the node's files.
@@ -95,25 +99,30 @@ impl Mirrors {
     /// Fetches a manifest, verified by its digest, from the first mirror that has it.
     pub async fn manifest(&self, repository: &str, wanted: Wanted<'_>) -> Result<Found, FetchError> {
         let what = self.name(repository, wanted);
-        let may_answer = |mirror: &&Mirror| mirror.may_resolve || matches!(wanted, Wanted::Digest(_));
-        let mirrors: Vec<&Mirror> = self.hosts.mirrors.iter().filter(may_answer).collect();
-        if mirrors.is_empty() {
+        let may_answer =
+            |number: &usize| self.hosts.mirrors[*number].may_resolve || matches!(wanted, Wanted::Digest(_));
+        let numbers: Vec<usize> = self.order.present().into_iter().filter(may_answer).collect();
+        if numbers.is_empty() {
             return Err(self.none(what));
         }
         let mut tried = Vec::new();
-        for mirror in mirrors {
+        for number in numbers {
+            let mirror = &self.hosts.mirrors[number];
             let fetched = self.manifest_of(mirror, repository, wanted);
             let fetched = tokio::time::timeout(self.patience.manifest, fetched).await;
             match fetched.unwrap_or(Err(Failure::NoAnswer(self.patience.manifest))) {
                 Ok(found) => return Ok(found),
-                Err(failure) => tried.push(Tried { mirror: mirror.to_string(), failure }),
+                Err(failure) => {
+                    self.order.note(number, &failure);
+                    tried.push(Tried { mirror: mirror.to_string(), failure });
+                }
             }
         }
         Err(FetchError::Failed { what, tried })
     }
 
-    /// Fetches a blob from `offset` on, piece by piece. Mirrors in `avoid` are not asked: those that an earlier error
-    /// named as [liars](FetchError::liars).
+    /// Fetches a blob from `offset` on, piece by piece. Mirrors in `avoid` are not asked, such as those that an earlier
+    /// error gave [reason](FetchError::suspects) to leave.
     ///
     /// Only a blob that is fetched from its beginning is verified here; whoever has its first part has to verify the whole.
     pub fn blob(
@@ -165,15 +174,19 @@ impl Mirrors {
         }
     }
 
-    /// The error if nobody may be asked.
+    /// The error if nobody may be asked. Mirrors that are left out may be the ones that could have helped.
     fn none(&self, what: String) -> FetchError {
+        let problems = self.hosts.why_none();
         let why = match (&self.hosts.file, self.hosts.mirrors.is_empty()) {
-            (Some(file), false) => format!(
-                "no mirror in {} may resolve tags: add the capability resolve to one that can, or name the image by \
-                 digest",
-                file.display()
-            ),
-            _ => self.hosts.why_none(),
+            (Some(file), false) => {
+                let file = file.display();
+                let besides = if problems.is_empty() { String::new() } else { format!("; {problems}") };
+                format!(
+                    "no mirror in {file} may resolve tags: add the capability resolve to one that can, or name the \
+                     image by digest{besides}"
+                )
+            }
+            _ => problems,
         };
         FetchError::NoMirror { what, why }
     }

@@ -50,6 +50,8 @@ pub enum ContentError {
     Schema1,
     #[error("`{0}` is not a kind of manifest that a node can run; name an image")]
     ForeignManifest(String),
+    #[error("the index has another index for this platform; use the policy Default for this image")]
+    NestedIndex,
     #[error("a config of kind `{0}` does not belong to a container image; name an image")]
     ForeignConfig(String),
     #[error("a layer of kind `{0}` cannot be brought from a mirror; use the policy Default for this image")]
@@ -75,9 +77,11 @@ impl ContentError {
             | Self::Contradiction { .. }
             | Self::TooMany { .. }
             | Self::Size { .. } => FailureClass::Corrupt,
-            Self::Schema1 | Self::ForeignManifest(_) | Self::ForeignConfig(_) | Self::ForeignLayer(_) => {
-                FailureClass::InvalidReference
-            }
+            Self::Schema1
+            | Self::NestedIndex
+            | Self::ForeignManifest(_)
+            | Self::ForeignConfig(_)
+            | Self::ForeignLayer(_) => FailureClass::InvalidReference,
             Self::NoPlatform(_) | Self::OtherPlatform { .. } => FailureClass::NoPlatform,
         }
     }
@@ -254,9 +258,11 @@ impl Image {
     }
 }
 
-/// A descriptor whose size can be. An empty layer is odd and allowed; an empty manifest or config cannot be read anyway.
+/// A descriptor whose size can be. An empty layer is odd and allowed, but then its digest is that of nothing: no mirror
+/// could be asked for anything else without bytes.
 fn bounded(descriptor: &Descriptor, most: u64) -> Result<(), ContentError> {
-    if descriptor.size > most {
+    let is_empty = descriptor.size == 0;
+    if descriptor.size > most || (is_empty && !descriptor.digest.fits(&[])) {
         return Err(ContentError::Size { digest: descriptor.digest.clone(), size: descriptor.size });
     }
     Ok(())

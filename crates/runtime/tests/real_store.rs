@@ -35,6 +35,7 @@ on_every_containerd! {
     brought::wrong_bytes_never_enter_and_a_pull_of_the_same_layer_works,
     brought::what_was_written_under_a_lease_is_gone_on_with,
     brought::two_writers_of_one_layer_come_one_after_the_other,
+    brought::what_somebody_else_completes_first_stays_under_the_lease,
     brought::a_removed_image_leaves_nothing_after_its_lease,
     brought::of_containerds_events_removals_alone_arrive,
     pulls::a_pull_of_what_is_written_asks_with_one_head,
@@ -45,6 +46,8 @@ on_every_containerd! {
     pulls::a_removed_image_is_unpacked_no_more_while_the_lease_lasts,
     pulls::what_was_begun_goes_with_its_lease,
     trial::a_trial_succeeds_and_leaves_nothing,
+    trial::what_a_killed_trial_left_goes_with_the_next_one,
+    trial::a_trial_that_nobody_waits_for_leaves_nothing,
     trial::without_a_transfer_service_the_trial_fails_and_says_so,
     trial::a_snapshotter_without_unpack_config_is_named,
 }

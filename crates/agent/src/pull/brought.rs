@@ -7,32 +7,31 @@
 //! What an attempt that ends early has brought stays under the lease, and the next one goes on there. Nothing is named before all
 //! of it is there, and every piece is committed by its digest.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+mod piece;
+mod suspects;
+
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
+use futures::future::try_join_all;
 use prewarm_api::reference::ImageRef;
-use prewarm_mirror::content::MAX_MANIFEST;
-use prewarm_mirror::{Descriptor, Digest, Document, FetchError, Image, Mirrors, Platform, Wanted};
+use prewarm_mirror::content::{ContentError, MAX_MANIFEST};
+use prewarm_mirror::{Digest, Document, FetchError, Image, Mirrors, Platform, Wanted};
 use prewarm_plan::agent::state::Bytes as Arrived;
-use prewarm_runtime::{Blob, ContentStore, Ingest, Lease, Opened, Target};
-use tokio::time::{interval, sleep};
+use prewarm_runtime::{Blob, ContentStore, Lease, Target};
+use tokio::sync::Semaphore;
+use tokio::time::interval;
 use tracing::debug;
 
 use super::Update;
 use super::mirrors::Trouble;
+use super::turns::Turns;
+use suspects::Liars;
 
 /// So many pieces are brought at once, as containerd does it.
 const PIECES_AT_ONCE: usize = 3;
-/// So much is held in memory of each piece before it is written.
-const CHUNK: usize = 256 * 1024;
-/// The pause before a piece is tried again that another task writes.
-const BUSY: Duration = Duration::from_millis(500);
 /// How often is said how much has arrived.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// A lease lasts for at least this long and at most twice as long. What nobody goes on with is gone after that.
@@ -46,6 +45,7 @@ pub(super) struct Bringer {
     pub snapshotter: String,
     pub mirrors: Mirrors,
     pub platform: Platform,
+    pub turns: Turns,
 }
 
 /// One image on its way.
@@ -56,8 +56,9 @@ struct Way<'a> {
     /// How many bytes of config and layers are there.
     done: AtomicU64,
     total: AtomicU64,
-    /// Mirrors that sent wrong content.
-    liars: Mutex<BTreeSet<String>>,
+    liars: Liars,
+    /// Places for pieces under way.
+    places: Semaphore,
 }
 
 /// A manifest that is in the store.
@@ -74,14 +75,19 @@ pub(super) async fn bring(
     send: &impl Fn(Update),
 ) -> Result<String, Trouble> {
     let (id, until, _) = lease_of(reference, SystemTime::now());
-    let lease = bringer.store.lease(&id, until).await.map_err(Trouble::Call)?;
+    let lease = {
+        // An earlier lease of this id may be about to be released.
+        let _turn = bringer.turns.take(&leases_of(reference)).await;
+        bringer.store.lease(&id, until).await.map_err(Trouble::Call)?
+    };
     let way = Way {
         bringer,
         reference,
         lease,
         done: AtomicU64::new(0),
         total: AtomicU64::new(0),
-        liars: Mutex::default(),
+        liars: Liars::default(),
+        places: Semaphore::new(PIECES_AT_ONCE),
     };
     let (root, config) = tokio::select! {
         brought = way.content(digest) => brought?,
@@ -100,6 +106,11 @@ pub(super) async fn release(store: &ContentStore, reference: &ImageRef) {
             debug!(lease, %error, "a lease could not be ended; it expires by itself");
         }
     }
+}
+
+/// The turn of whoever begins or ends leases for an image.
+pub(super) fn leases_of(reference: &ImageRef) -> String {
+    format!("leases of {}", reference.full())
 }
 
 /// The lease for an image at this time: its id, when it expires, and the one before. When a lease expires cannot be changed, so
@@ -124,11 +135,7 @@ impl Way<'_> {
                 let announced = Some(chosen.media_type.as_str());
                 match self.manifest(Wanted::Digest(&chosen.digest), announced).await?.document {
                     Document::Image(image) => image,
-                    Document::Index(inner) => {
-                        let foreign =
-                            prewarm_mirror::content::ContentError::ForeignManifest(inner.media_type);
-                        return Err(Trouble::Content(foreign));
-                    }
+                    Document::Index(_) => return Err(Trouble::Content(ContentError::NestedIndex)),
                 }
             }
         };
@@ -169,8 +176,9 @@ impl Way<'_> {
             Wanted::Tag(_) => Digest::of(&bytes),
         };
         let blob = Blob { digest: digest.to_string(), size: bytes.len() as u64 };
+        let (_turn, mut place) = self.turn(&blob).await;
         // What the store has already gets under the lease by this, too.
-        if let Some(mut ingest) = self.open(&blob).await? {
+        if let Some(mut ingest) = self.open(&blob, &mut place).await? {
             let from = usize::try_from(ingest.offset()).unwrap_or(usize::MAX).min(bytes.len());
             ingest.append(bytes[from..].to_vec()).await.map_err(Trouble::Call)?;
             ingest.commit(self.labels()).await.map_err(Trouble::Call)?;
@@ -190,80 +198,7 @@ impl Way<'_> {
             self.bringer.platform.accept(&of).map_err(Trouble::Content)?;
         }
         let layers = parts.into_iter().filter(|part| part.digest != image.config.digest);
-        let layers: Vec<BoxFuture<'_, _>> = layers.map(|part| self.part(part).boxed()).collect();
-        stream::iter(layers).buffer_unordered(PIECES_AT_ONCE).try_collect::<Vec<()>>().await.map(drop)
-    }
-
-    /// Brings one piece, from as many mirrors as it takes.
-    async fn part(&self, part: &Descriptor) -> Result<(), Trouble> {
-        let blob = Blob { digest: part.digest.to_string(), size: part.size };
-        let mut lied: Option<FetchError> = None;
-        loop {
-            let Some(mut ingest) = self.open(&blob).await? else {
-                self.done.fetch_add(part.size, Ordering::Relaxed);
-                return Ok(());
-            };
-            let begun_at = ingest.offset();
-            self.done.fetch_add(begun_at, Ordering::Relaxed);
-            let filled = self.fill(&mut ingest, part).await;
-            let written = ingest.offset();
-            let error = match filled {
-                Ok(()) => match ingest.commit(self.labels()).await {
-                    Ok(()) => return Ok(()),
-                    // An earlier attempt wrote something wrong, and nobody knows which mirror that was from.
-                    Err(error) if begun_at > 0 && !error.is_runtime_away() => {
-                        debug!(digest = blob.digest, %error, "what was begun earlier is discarded");
-                        self.done.fetch_sub(written, Ordering::Relaxed);
-                        continue;
-                    }
-                    Err(error) => return Err(Trouble::Call(error)),
-                },
-                Err(Trouble::Fetch(error)) => error,
-                Err(other) => return Err(other),
-            };
-            drop(ingest);
-            if !matches!(error, FetchError::Corrupt { .. }) {
-                return Err(Trouble::Fetch(lied.unwrap_or(error)));
-            }
-            self.bringer.store.abort(&blob.digest).await.map_err(Trouble::Call)?;
-            self.done.fetch_sub(written, Ordering::Relaxed);
-            self.liars.lock().unwrap_or_else(PoisonError::into_inner).extend(error.liars());
-            lied.get_or_insert(error);
-        }
-    }
-
-    /// Writes what is missing of a piece as it arrives.
-    async fn fill(&self, ingest: &mut Ingest, part: &Descriptor) -> Result<(), Trouble> {
-        let liars = self.liars.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let repository = self.reference.repository();
-        let mut arriving = self.bringer.mirrors.blob(repository, part, ingest.offset(), &liars);
-        let mut chunk = Vec::with_capacity(CHUNK);
-        loop {
-            let next = arriving.next().await;
-            if let Ok(Some(bytes)) = &next {
-                chunk.extend_from_slice(bytes);
-            }
-            let is_wrong = matches!(next, Err(FetchError::Corrupt { .. }));
-            if chunk.len() >= CHUNK || (!matches!(next, Ok(Some(_))) && !is_wrong) {
-                let size = chunk.len() as u64;
-                ingest.append(std::mem::take(&mut chunk)).await.map_err(Trouble::Call)?;
-                self.done.fetch_add(size, Ordering::Relaxed);
-            }
-            if next.map_err(Trouble::Fetch)?.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Opens a piece as soon as nobody else writes it. Nothing if it is there.
-    async fn open(&self, blob: &Blob) -> Result<Option<Ingest>, Trouble> {
-        loop {
-            match self.bringer.store.ingest(&self.lease, blob).await.map_err(Trouble::Call)? {
-                Opened::Present => return Ok(None),
-                Opened::Ingest(ingest) => return Ok(Some(*ingest)),
-                Opened::Busy => sleep(BUSY).await,
-            }
-        }
+        try_join_all(layers.map(|part| self.part(part))).await.map(drop)
     }
 
     /// Unpacks what was brought and gives it the names that a pull gives: those of the id and the digest, and then the tag.

@@ -2,15 +2,18 @@
 //! brings the content itself ([`brought`](super::brought)); elsewhere that cannot be kept, and the flag decides what happens then.
 
 use prewarm_api::kruise::FailureClass;
+use prewarm_api::reference::ImageRef;
 use prewarm_mirror::content::ContentError;
 use prewarm_mirror::{FetchError, Hosts, Mirrors as Asked, Platform, Settings};
+use prewarm_plan::agent::source::Allowed;
 use prewarm_plan::agent::task::Task;
 use prewarm_plan::agent::worklist::{Failure, Held, Outcome, Start};
 use prewarm_runtime::{CallError, ContentStore, Kind, Runtime, advice};
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
-use super::brought::{Bringer, bring, release};
+use super::brought::{Bringer, bring, leases_of, release};
+use super::turns::Turns;
 use super::{Tools, Update, absence, registry};
 use crate::config::{Fallback, Mirrors, NodeMirrors, Verifiers};
 use crate::look::held;
@@ -20,6 +23,7 @@ pub struct MirrorOnly {
     choice: Mirrors,
     /// Whether the runtime was tried out, and with which snapshotter it unpacks. What failed is tried again.
     tried: OnceCell<String>,
+    turns: Turns,
 }
 
 /// Why `MirrorOnly` cannot be kept on this node.
@@ -43,7 +47,22 @@ pub(super) enum Trouble {
 
 impl MirrorOnly {
     pub fn new(choice: Mirrors) -> Self {
-        Self { choice, tried: OnceCell::new() }
+        Self { choice, tried: OnceCell::new(), turns: Turns::default() }
+    }
+
+    /// Gives back, in the background, the room of what attempts brought of an image that nobody goes on with.
+    pub fn discard(&self, reference: ImageRef, runtime: &Runtime) {
+        let (Mirrors::OfNode(_), Some(store)) = (&self.choice, runtime.content_store()) else { return };
+        let (turns, name) = (self.turns.clone(), leases_of(&reference));
+        // An attempt that begins from here on waits until this is done.
+        let turn = turns.try_take(&name);
+        tokio::spawn(async move {
+            let _turn = match turn {
+                Some(turn) => turn,
+                None => turns.take(&name).await,
+            };
+            release(&store, &reference).await;
+        });
     }
 
     /// What is needed to bring images past a pull, once the runtime was seen to be fit for it.
@@ -77,16 +96,16 @@ pub(super) async fn fetch(
         Mirrors::Simulated(simulated) => {
             return match simulated(task.reference.clone(), digest.map(str::to_owned)).await {
                 Ok(()) => confirm(task, digest, tools, send).await,
-                Err((class, text)) => Outcome::Failed(failure(task, class, text)),
+                Err((class, text)) => missed(failure(task, class, text)),
             };
         }
     };
     let (store, snapshotter) = match tools.mirrors.ready(node, &tools.runtime).await {
         Ok(ready) => ready,
         Err(Unkept::Trial(error)) if error.is_runtime_away() => return trouble(task, &Trouble::Call(error)),
-        Err(unkept) if node.fallback == Fallback::Runtime => {
+        Err(unkept) if unkept.may_fall_back() && node.fallback == Fallback::Runtime => {
             warn!(image = %task.reference, reason = unkept.text(), "MirrorOnly is not kept: the runtime pulls");
-            return registry::fetch(start, tools, send).await;
+            return certain(task, registry::fetch(start, tools, send).await);
         }
         Err(unkept) => return Outcome::Failed(unkept.failure()),
     };
@@ -94,17 +113,33 @@ pub(super) async fn fetch(
         Ok(mirrors) => mirrors,
         Err(error) => return trouble(task, &Trouble::Fetch(error)),
     };
-    let bringer = Bringer { store, snapshotter, mirrors, platform: Platform::native() };
+    let turns = tools.mirrors.turns.clone();
+    let bringer = Bringer { store, snapshotter, mirrors, platform: Platform::native(), turns };
     match bring(&bringer, &task.reference, digest, send).await {
         Ok(root) => confirm(task, Some(&root), tools, send).await,
         Err(error) => trouble(task, &error),
     }
 }
 
-/// Gives back the room that an attempt took which goes no further.
-pub(super) async fn discard(task: &Task, tools: &Tools) {
-    if let (Mirrors::OfNode(_), Some(store)) = (&tools.mirrors.choice, tools.runtime.content_store()) {
-        release(&store, &task.reference).await;
+/// What the runtime pulled has to be what was asked for, too.
+fn certain(task: &Task, outcome: Outcome) -> Outcome {
+    let Outcome::Succeeded { image, .. } = &outcome else { return outcome };
+    let Allowed::Mirrors { digest: Some(wanted) } = &task.sources else { return outcome };
+    if task.sources.is_met_by(image.digest.as_deref()) {
+        return outcome;
+    }
+    let found = image.digest.as_deref().unwrap_or("an image without a known digest");
+    let text = format!("the runtime pulled {found} by its own way, and {wanted} is asked for");
+    let advice = "use the policy Default, or name the image by digest".to_owned();
+    Outcome::Failed(Failure { advice, ..failure(task, FailureClass::Unknown, text) })
+}
+
+/// What no mirror has yet is no failure.
+fn missed(failure: Failure) -> Outcome {
+    if failure.class == FailureClass::NotFound {
+        Outcome::Unserved(failure)
+    } else {
+        Outcome::Failed(failure)
     }
 }
 
@@ -149,7 +184,7 @@ fn trouble(task: &Task, trouble: &Trouble) -> Outcome {
         return Outcome::Interrupted(absence);
     }
     let (class, text) = match trouble {
-        // The runtime does not know mirrors: what it does not find is not what they do not have.
+        // What the runtime does not find is neither what mirrors lack nor what the registry lacks.
         Trouble::Call(error) if error.class() == FailureClass::NotFound => {
             (FailureClass::Unknown, error.to_string())
         }
@@ -162,11 +197,11 @@ fn trouble(task: &Task, trouble: &Trouble) -> Outcome {
         }
     };
     let failure = failure(task, class, text);
-    Outcome::Failed(match trouble {
+    match trouble {
         // Their sentences say what to do.
-        Trouble::Fetch(_) | Trouble::Content(_) => Failure { advice: String::new(), ..failure },
-        Trouble::Call(_) | Trouble::NotTakenOver => failure,
-    })
+        Trouble::Fetch(_) | Trouble::Content(_) => missed(Failure { advice: String::new(), ..failure }),
+        Trouble::Call(_) | Trouble::NotTakenOver => Outcome::Failed(failure),
+    }
 }
 
 fn failure(task: &Task, class: FailureClass, text: String) -> Failure {
@@ -187,6 +222,12 @@ fn platform() -> prewarm_runtime::Platform {
 }
 
 impl Unkept {
+    /// Whether the flag for it decides. It is for nodes that cannot keep the policy, and not for those where nobody has said yet
+    /// that they can.
+    fn may_fall_back(&self) -> bool {
+        !matches!(self, Self::Verifiers)
+    }
+
     fn text(&self) -> String {
         match self {
             Self::Runtime(name) => format!(

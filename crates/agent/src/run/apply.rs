@@ -38,6 +38,7 @@ impl Loop {
     fn begin(&mut self, start: Start) {
         let Some((runtime, room)) = self.runtime.clone() else { return };
         self.agent.metrics.began(start.waited);
+        self.note_begun(&start);
         let (credentials, mirrors) = (self.agent.credentials.clone(), self.mirrors.clone());
         let tools = Tools { runtime, credentials, room, mirrors };
         let sender = self.sender.clone();

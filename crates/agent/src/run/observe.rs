@@ -197,12 +197,16 @@ impl Loop {
 
     fn end(&mut self, attempt: u64, outcome: Outcome, now: Moment) {
         self.workers.remove(&attempt);
+        self.note_brought(self.assignment.worklist.attempted_image(attempt).cloned(), &outcome);
         match &outcome {
             Outcome::Interrupted(absence) => self.forget_runtime(*absence, now),
-            Outcome::Failed(_) | Outcome::Succeeded { .. } => self.patience.answered(),
+            Outcome::Failed(_) | Outcome::Unserved(_) | Outcome::Succeeded { .. } => self.patience.answered(),
             Outcome::NoRoom(_) => {}
         }
-        let failure = if let Outcome::Failed(failure) = &outcome { Some(failure.class) } else { None };
+        let failure = match &outcome {
+            Outcome::Failed(failure) | Outcome::Unserved(failure) => Some(failure.class),
+            Outcome::NoRoom(_) | Outcome::Interrupted(_) | Outcome::Succeeded { .. } => None,
+        };
         let ending = match outcome {
             Outcome::NoRoom(failure) => self.stop_for_room(attempt, failure, now),
             outcome => self.assignment.worklist.ended(attempt, outcome, now, rand::random()),
@@ -221,6 +225,7 @@ impl Loop {
         for attempt in shortage.stopped {
             self.workers.remove(&attempt);
         }
+        self.discard_waiting();
         shortage.ending
     }
 

@@ -241,10 +241,39 @@ async fn cri_o_pulls_by_itself_if_the_flag_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn image_verifiers_are_not_passed_by() {
-    let message = refused(on_node(Fake::new(), NodeMirrors::default())).await.message.unwrap();
-    assert!(message.contains("may have image verifiers"), "{message}");
-    assert!(message.ends_with("give the agent --image-verifiers=none"), "{message}");
+async fn what_the_runtime_pulls_instead_has_to_be_the_image_that_was_asked_for() {
+    let mirrors = NodeMirrors { fallback: Fallback::Runtime, ..NodeMirrors::default() };
+    let mut node = on_node(Fake::crio(), mirrors);
+    let found = node.fake.image(APP).digest();
+    let wanted = format!("sha256:{}", "7".repeat(64));
+    let entry = policy(pinned(tag("1"), &wanted), &json!({ "backoffLimit": 0 }));
+    node.ask(json!({ NAME: image_of(vec![entry]) })).await;
+    node.start();
+    assert_eq!(node.settled(1).await.failed, 1);
+    let message = node.tag(NAME, "1").await.message.unwrap();
+    assert!(message.contains(&format!("pulled {found}")) && message.contains(&wanted), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_registry_lacks_that_the_runtime_asks_instead_is_a_failure() {
+    let mirrors = NodeMirrors { fallback: Fallback::Runtime, ..NodeMirrors::default() };
+    let mut node = on_node(Fake::crio(), mirrors);
+    let entry = policy(mirror_only(tag("1")), &json!({ "backoffLimit": 1 }));
+    node.ask(json!({ NAME: image_of(vec![entry]) })).await;
+    node.start();
+    assert_eq!(node.settled(1).await.failed, 1);
+    let status = node.tag(NAME, "1").await;
+    assert_eq!((status.failure_class, status.failed_attempts), (Some(FailureClass::NotFound), 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn image_verifiers_are_not_passed_by_whatever_else_is_allowed() {
+    for fallback in [Fallback::Refuse, Fallback::Runtime] {
+        let mirrors = NodeMirrors { fallback, ..NodeMirrors::default() };
+        let message = refused(on_node(Fake::new(), mirrors)).await.message.unwrap();
+        assert!(message.contains("may have image verifiers"), "{message}");
+        assert!(message.ends_with("give the agent --image-verifiers=none"), "{message}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

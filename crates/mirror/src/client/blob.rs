@@ -7,8 +7,10 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use super::Mirrors;
 use super::exchange::Answer;
@@ -18,6 +20,11 @@ use crate::content::{Descriptor, Digest, Hasher};
 /// What a round through all mirrors has to bring for another one, in bytes. A proxy that cuts every answer short is
 /// borne; one that gives a byte at a time is not.
 const MIN_GAIN: u64 = 16 * 1024;
+/// What a mirror has to bring within a stretch of time for the next one to wait, in bytes. The slowest links that anybody
+/// pulls images over bring more.
+const LEAST: u64 = 64 * 1024;
+/// How long a stretch is.
+const STRETCH: Duration = Duration::from_mins(1);
 
 /// A blob on its way.
 pub struct Blob {
@@ -47,6 +54,8 @@ struct Current {
     answer: Answer,
     /// Bytes of the body that are there already.
     skip: u64,
+    /// How long it was waited for in the present stretch, and how many bytes came.
+    stretch: (Duration, u64),
 }
 
 impl Blob {
@@ -58,9 +67,8 @@ impl Blob {
         offset: u64,
         avoid: &BTreeSet<String>,
     ) -> Self {
-        let all = mirrors.hosts.mirrors.iter().enumerate();
-        let asked = all.filter(|(_, mirror)| !avoid.contains(&mirror.to_string()));
-        let waiting: VecDeque<usize> = asked.map(|(number, _)| number).collect();
+        let is_asked = |number: &usize| !avoid.contains(&mirrors.hosts.mirrors[*number].to_string());
+        let waiting: VecDeque<usize> = mirrors.order.present().into_iter().filter(is_asked).collect();
         let left = (0..mirrors.hosts.mirrors.len()).filter(|number| !waiting.contains(number)).collect();
         Self {
             path: format!("/{repository}/blobs/{}", descriptor.digest),
@@ -100,10 +108,16 @@ impl Blob {
                 self.open().await?;
                 continue;
             };
+            let began = Instant::now();
             match current.answer.chunk(self.position).await {
                 Ok(Some(bytes)) => {
-                    if let Some(bytes) = self.take(bytes)? {
-                        return Ok(Some(bytes));
+                    let is_slow = current.is_slow(began.elapsed(), bytes.len() as u64);
+                    let taken = self.take(bytes)?;
+                    if is_slow && self.has_another() {
+                        self.leave(Failure::Slow { at: self.position, least: LEAST, within: STRETCH });
+                    }
+                    if taken.is_some() {
+                        return Ok(taken);
                     }
                 }
                 Ok(None) => self.leave(Failure::BrokenOff { at: self.position }),
@@ -173,17 +187,24 @@ impl Blob {
             if range.first != self.position || range.last >= self.size {
                 return Err(Failure::Odd("another part than was asked for"));
             }
-            return Ok(Current { mirror, answer, skip: 0 });
+            return Ok(Current { mirror, answer, skip: 0, stretch: (Duration::ZERO, 0) });
         }
         match answer.length() {
             Some(length) if length != self.size => Err(Failure::Length { length, size: self.size }),
-            _ => Ok(Current { mirror, answer, skip: self.position }),
+            _ => Ok(Current { mirror, answer, skip: self.position, stretch: (Duration::ZERO, 0) }),
         }
+    }
+
+    /// Whether there is a mirror besides the one that answers of which anything can be expected.
+    fn has_another(&self) -> bool {
+        let present = self.current.as_ref().map(|current| current.mirror);
+        let mut all = 0..self.mirrors.hosts.mirrors.len();
+        all.any(|number| Some(number) != present && !self.left.contains(&number))
     }
 
     /// Begins again with the first mirror, if that promises anything.
     fn next_round(&mut self) -> Result<(), FetchError> {
-        let all = 0..self.mirrors.hosts.mirrors.len();
+        let all = self.mirrors.order.present().into_iter();
         let hopeful: VecDeque<usize> = all.filter(|number| !self.left.contains(number)).collect();
         if hopeful.is_empty() || self.position - self.round < MIN_GAIN {
             return Err(self.failed());
@@ -217,10 +238,21 @@ impl Blob {
     }
 
     fn note(&mut self, mirror: usize, failure: Failure) {
+        self.mirrors.order.note(mirror, &failure);
         if !failure.is_passing() {
             self.left.insert(mirror);
         }
         self.failures.insert(mirror, failure);
+    }
+}
+
+impl Current {
+    /// Notes what came after which wait, and returns whether that was too little in a whole stretch. Only waits count: time in
+    /// which nobody wanted more says nothing about a mirror.
+    fn is_slow(&mut self, waited: Duration, came: u64) -> bool {
+        let (wait, bytes) = (self.stretch.0 + waited, self.stretch.1 + came);
+        self.stretch = if bytes >= LEAST { (Duration::ZERO, 0) } else { (wait, bytes) };
+        self.stretch.0 >= STRETCH
     }
 }
 

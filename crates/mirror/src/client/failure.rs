@@ -32,6 +32,8 @@ pub enum Failure {
     Stalled { at: u64, limit: Duration },
     #[error("broke off at byte {at}")]
     BrokenOff { at: u64 },
+    #[error("brought less than {least} bytes within {within:?} at byte {at}")]
+    Slow { at: u64, least: u64, within: Duration },
     #[error("sent other content than the digest says")]
     Corrupt,
     #[error("has {length} bytes of it, and it has {size}")]
@@ -56,7 +58,7 @@ impl Failure {
             Self::Unauthorized(_) => FailureClass::Unauthorized,
             Self::RateLimited => FailureClass::RateLimited,
             Self::Tls(_) | Self::Setup(_) => FailureClass::Tls,
-            Self::NoAnswer(_) | Self::Stalled { .. } => FailureClass::TimedOut,
+            Self::NoAnswer(_) | Self::Stalled { .. } | Self::Slow { .. } => FailureClass::TimedOut,
             Self::Corrupt | Self::Length { .. } | Self::TooLong { .. } => FailureClass::Corrupt,
             Self::Refused(_)
             | Self::Unreached(_)
@@ -77,6 +79,7 @@ impl Failure {
                 | Self::Unconnected(_)
                 | Self::NoAnswer(_)
                 | Self::Stalled { .. }
+                | Self::Slow { .. }
                 | Self::BrokenOff { .. }
         )
     }
@@ -135,17 +138,22 @@ impl FetchError {
         matches!(self, Self::NoMirror { .. })
     }
 
-    /// The mirrors that sent wrong content. If several had a part in it, it is the first of them that is not to be asked
-    /// again: the others are then seen alone, and the one that lies shows itself.
-    pub fn liars(&self) -> BTreeSet<String> {
-        match self {
-            Self::NoMirror { .. } => BTreeSet::new(),
-            Self::Corrupt { from, .. } => from.iter().take(1).cloned().collect(),
-            Self::Failed { tried, .. } => {
-                let lied = tried.iter().filter(|one| one.failure.class() == FailureClass::Corrupt);
-                lied.map(|one| one.mirror.clone()).collect()
-            }
-        }
+    /// The mirrors that had a part in wrong content, in the order in which they served it. A single one is proven to lie.
+    pub fn suspects(&self) -> &[String] {
+        if let Self::Corrupt { from, .. } = self { from } else { &[] }
+    }
+
+    /// The same error, which also names mirrors that were not asked because they lie.
+    #[must_use]
+    pub fn naming(self, liars: &BTreeSet<String>) -> Self {
+        let (what, mut tried) = match self {
+            Self::Failed { what, tried } => (what, tried),
+            Self::NoMirror { what, .. } if !liars.is_empty() => (what, Vec::new()),
+            other => return other,
+        };
+        let lied = liars.iter().map(|liar| Tried { mirror: liar.clone(), failure: Failure::Corrupt });
+        tried.extend(lied);
+        Self::Failed { what, tried }
     }
 }
 
@@ -187,5 +195,16 @@ mod tests {
             "no mirror serves reg.example/a:v1: https://m.example does not have it (404); \
              https://m.example stalled at byte 5 for 20s"
         );
+    }
+    #[test]
+    fn the_error_names_mirrors_that_were_not_asked_because_they_lie() {
+        let liars = BTreeSet::from(["https://liar.example".to_owned()]);
+        let lies = "https://liar.example sent other content than the digest says";
+        let error = failed(&[Failure::NotThere]).naming(&liars);
+        assert_eq!(error.class(), FailureClass::Corrupt);
+        assert!(error.to_string().ends_with(lies), "{error}");
+        let nobody = FetchError::NoMirror { what: "reg.example/a:v1".into(), why: String::new() };
+        assert_eq!(nobody.clone().naming(&BTreeSet::new()), nobody);
+        assert_eq!(nobody.naming(&liars).to_string(), format!("no mirror serves reg.example/a:v1: {lies}"));
     }
 }

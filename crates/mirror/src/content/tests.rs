@@ -140,3 +140,17 @@ fn an_index_beyond_its_bounds_is_refused() {
     let refused = index(&large).choose(&Platform::new("linux", "amd64", "")).unwrap_err();
     assert_eq!(refused.class(), FailureClass::Corrupt);
 }
+
+#[test]
+fn a_part_without_bytes_has_the_digest_of_nothing() {
+    let nothing = Digest::of(b"");
+    let empty = format!(r#"{{"mediaType":"{}","digest":"{nothing}","size":0}}"#, LAYERS[0]);
+    let config = part(CONFIGS[0], 'c', 5);
+    assert!(Document::read(image_of(&config, &[empty]).as_bytes(), None).is_ok());
+    for (config, layers) in
+        [(config, vec![part(LAYERS[0], 'a', 0)]), (part(CONFIGS[0], 'c', 0), vec![part(LAYERS[0], 'a', 1)])]
+    {
+        let refusal = refusal(&image_of(&config, &layers), None);
+        assert!(matches!(refusal, ContentError::Size { size: 0, .. }), "{refusal}");
+    }
+}

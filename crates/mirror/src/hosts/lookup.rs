@@ -27,6 +27,10 @@ pub(super) fn find(roots: &[PathBuf], registry: &str) -> (Vec<PathBuf>, Found) {
             match fs::metadata(&directory) {
                 // The first that exists counts, whatever is in it.
                 Ok(_) => return (looked_for, read(&directory.join("hosts.toml"))),
+                // The node's containerd sees what the link leads to, and would look no further.
+                Err(_) if is_link(&directory) => {
+                    return (looked_for, Found::Unreadable(directory, Reason::Dangling));
+                }
                 Err(error) if is_absent(&error) => {}
                 Err(error) => {
                     return (looked_for, Found::Unreadable(directory, Reason::Unreadable(error.to_string())));
@@ -56,6 +60,7 @@ fn read(path: &Path) -> Found {
     match read_text(path) {
         Ok(Some(text)) => Found::File(path.to_owned(), text),
         Ok(None) => Found::Unreadable(path.to_owned(), Reason::TooLarge),
+        Err(_) if is_link(path) && !path.exists() => Found::Unreadable(path.to_owned(), Reason::Dangling),
         Err(error) if is_absent(&error) => Found::Unreadable(path.to_owned(), Reason::NoFile),
         Err(error) => Found::Unreadable(path.to_owned(), Reason::Unreadable(error.to_string())),
     }
@@ -69,6 +74,10 @@ fn read_text(path: &Path) -> io::Result<Option<String>> {
         return Ok(None);
     }
     String::from_utf8(bytes).map(Some).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -30,6 +30,10 @@ pub enum Reason {
         "it does not exist, so the registry has no mirrors; containerd looks no further than its directory: write the file, or remove the directory"
     )]
     NoFile,
+    #[error(
+        "it is a link to what the agent does not see; mount what it leads to at the same path, or put the files themselves there"
+    )]
+    Dangling,
     #[error("cannot be read ({0}); let the agent's user read it")]
     Unreadable(String),
     #[error("has more than {MAX_FILE_BYTES} bytes; remove what containerd does not need")]

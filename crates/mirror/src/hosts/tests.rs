@@ -201,6 +201,18 @@ fn a_directory_without_a_file_ends_the_search_as_in_containerd() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_for_the_agent_is_said_and_the_default_does_not_count() {
+    let node = Node::empty().with("_default", "[host.\"https://m.example\"]");
+    let directory = node.root.path().join("example.com");
+    std::os::unix::fs::symlink("/opt/hosts/example.com", &directory).unwrap();
+    assert_eq!(node.answer(), (vec![], vec![Reason::Dangling]));
+    fs::remove_file(&directory).unwrap();
+    fs::create_dir(&directory).unwrap();
+    std::os::unix::fs::symlink("/opt/hosts/hosts.toml", directory.join("hosts.toml")).unwrap();
+    assert_eq!(node.answer(), (vec![], vec![Reason::Dangling]));
+}
+
+#[test]
 fn a_later_root_counts_where_an_earlier_one_has_nothing() {
     let (first, second) = (Node::empty(), Node::of("[host.\"https://m.example\"]"));
     let roots = [&first, &second].map(|node| node.root.path().to_owned()).to_vec();

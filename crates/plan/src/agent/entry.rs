@@ -117,6 +117,8 @@ pub(super) struct Entry {
     pub course: Course,
     /// How far the last attempt came.
     pub bytes: Option<Bytes>,
+    /// How many bytes were there when the attempt was first seen: of earlier ones, or of other images.
+    pub found: Option<u64>,
     pub loss: Loss,
     pub doubt: Doubt,
     /// Whether a change of credentials was used up for another round.
@@ -155,6 +157,7 @@ impl Entry {
             unserved: 0,
             course: Course::default(),
             bytes: None,
+            found: None,
             loss: Loss::default(),
             doubt: Doubt::default(),
             has_retried: false,
@@ -253,6 +256,7 @@ impl Entry {
         let (completed_at, class) = match &self.stage {
             Stage::Finished(End::Succeeded { at, .. }) => (Some(*at), None),
             Stage::Finished(End::Failed { at, failure }) => (Some(*at), failure.class),
+            _ if self.is_arriving() => (None, None),
             _ => (None, self.last_failure.class),
         };
         let (image_id, digest, results) = match self.stage.clone() {
@@ -289,10 +293,18 @@ impl Entry {
             {
                 Some(Note::Unpacking)
             }
+            _ if self.is_arriving() => None,
             _ if self.failures > 0 || self.unserved > 0 => self.last_failure.note.clone(),
             Stage::Queued { wait, .. } | Stage::Resting { wait, .. } => wait.clone().map(Note::Wait),
             Stage::Attempting { .. } | Stage::Confirming { .. } => None,
         }
+    }
+
+    /// Whether the attempt that runs has brought anything. Then it is better off than the one that failed before it, and whoever
+    /// relies on the image need not look for another way.
+    fn is_arriving(&self) -> bool {
+        let has_more = |bytes: Bytes| self.found.is_some_and(|found| bytes.done > found);
+        self.stage.attempt().is_some() && self.bytes.is_some_and(has_more)
     }
 
     /// Percent of the bytes, at most 99 until the pull has ended.

@@ -22,6 +22,7 @@ use super::inventory::Inventory;
 use super::pace::Pace;
 use super::places::{Holder, Places};
 use super::queue::Rotation;
+use super::source::Allowed;
 use super::state::{Note, Phase, TaskState};
 use super::task::{Asked, BadEntry, Task};
 use super::{Moment, source};
@@ -173,6 +174,25 @@ impl Worklist {
         self.attempts().len()
     }
 
+    /// What may come from mirrors alone and has not ended: what was begun of it is gone on with.
+    pub fn from_mirrors(&self) -> BTreeSet<&ImageRef> {
+        let unfinished = self.entries.values().filter(|entry| !entry.stage.is_finished());
+        let mirrored = unfinished.filter(|entry| matches!(entry.task.sources, Allowed::Mirrors { .. }));
+        mirrored.map(|entry| &entry.task.reference).collect()
+    }
+
+    /// The image that this attempt is for, while it runs.
+    pub fn attempted_image(&self, attempt: u64) -> Option<&ImageRef> {
+        let entry = self.entries.values().find(|entry| entry.stage.attempt() == Some(attempt))?;
+        Some(&entry.task.reference)
+    }
+
+    /// Whether an attempt for this image runs.
+    pub fn is_attempted(&self, reference: &ImageRef) -> bool {
+        let mut attempted = self.entries.values().filter(|entry| entry.stage.attempt().is_some());
+        attempted.any(|entry| entry.task.reference == *reference)
+    }
+
     fn taken_places(&self) -> usize {
         self.entries.values().filter(|entry| matches!(entry.stage, Stage::Attempting { .. })).count()
     }
@@ -247,7 +267,7 @@ impl Worklist {
         let is_first = course.begun.replace(course.begun.unwrap_or(now.elapsed)).is_none();
         let waited = course.asked_at.filter(|_| is_first).map(|at| now.elapsed.saturating_sub(at));
         course.started_at.get_or_insert(stamp(now.wall));
-        entry.bytes = None;
+        (entry.bytes, entry.found) = (None, None);
         let source = source::choose(&entry.task.sources);
         let task = entry.task.clone();
         Some(Start { attempt: self.attempts, task, source, timeout, is_known_absent, waited })

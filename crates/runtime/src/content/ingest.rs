@@ -26,6 +26,7 @@ pub enum Opened {
 /// A piece that is being written. Dropping it leaves what was written, and the next writer goes on there.
 pub struct Ingest {
     store: ContentStore,
+    lease: Lease,
     blob: Blob,
     offset: u64,
     requests: mpsc::Sender<WriteContentRequest>,
@@ -43,18 +44,18 @@ impl ContentStore {
             Ok(answers) => answers.into_inner(),
             Err(status) => return refused(&status),
         };
-        let mut ingest = Ingest { store: self.clone(), blob: blob.clone(), offset: 0, requests, answers };
+        let (store, lease, blob) = (self.clone(), lease.clone(), blob.clone());
+        let mut ingest = Ingest { store, lease, blob, offset: 0, requests, answers };
         match ingest.answer().await {
             Ok(offset) => ingest.offset = offset,
             Err(status) => return refused(&status),
         }
-        if ingest.offset > blob.size {
+        if ingest.offset > ingest.blob.size {
             // It cannot become this piece any more.
-            let too_long =
-                CallError::odd_answer(&format!("more was written of {} than its size", blob.digest));
+            let digest = ingest.blob.digest.clone();
             drop(ingest);
-            self.abort(&blob.digest).await?;
-            return Err(too_long);
+            self.abort(&digest).await?;
+            return Err(CallError::odd_answer(&format!("more was written of {digest} than its size")));
         }
         Ok(Opened::Ingest(Box::new(ingest)))
     }
@@ -100,7 +101,7 @@ impl Ingest {
         let status = match self.ask(request).await {
             Ok(_) => return Ok(()),
             // Somebody else was quicker.
-            Err(status) if status.code() == Code::AlreadyExists => return Ok(()),
+            Err(status) if status.code() == Code::AlreadyExists => return self.join().await,
             Err(status) => status,
         };
         let error = CallError::from_status(&status);
@@ -111,6 +112,19 @@ impl Ingest {
             store.abort(&digest).await?;
         }
         Err(error)
+    }
+
+    /// Puts what somebody else has completed under the lease, which a commit in vain does not.
+    async fn join(self) -> Result<(), CallError> {
+        let Self { store, lease, blob, requests, answers, .. } = self;
+        drop((requests, answers));
+        match store.ingest(&lease, &blob).await? {
+            Opened::Present => Ok(()),
+            Opened::Busy | Opened::Ingest(_) => Err(CallError::odd_answer(&format!(
+                "somebody else completed {} and removed it again",
+                blob.digest
+            ))),
+        }
     }
 
     async fn ask(&mut self, request: WriteContentRequest) -> Result<u64, Status> {

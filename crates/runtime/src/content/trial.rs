@@ -58,11 +58,19 @@ impl Runtime {
         }
     }
 
-    /// Tries out whether images can be made past a pull for this platform.
+    /// Tries out whether images can be made past a pull for this platform. A trial that nobody waits for any more still ends, because
+    /// otherwise it would leave what it has made.
     pub async fn try_out_content(&self, platform: &Platform) -> Result<(), CallError> {
+        let (runtime, platform) = (self.clone(), platform.clone());
+        let trial = tokio::spawn(async move { runtime.try_out_once(&platform).await });
+        trial.await.unwrap_or_else(|_| Err(CallError::odd_answer("a trial of its content store broke off")))
+    }
+
+    async fn try_out_once(&self, platform: &Platform) -> Result<(), CallError> {
         let Some(store) = self.content_store() else {
             return Err(CallError::odd_answer("only containerd has a content store"));
         };
+        self.sweep(&store).await?;
         let nonce = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos().to_string();
         let sample = Sample::new(&nonce, platform);
         let lease = store.lease(&format!("prewarm-check-{nonce}"), SystemTime::now() + LEFT_FOR).await?;
@@ -70,6 +78,22 @@ impl Runtime {
         let cleaned = clean(&store, &lease, &sample).await;
         trial.unwrap_or_else(|_| Err(CallError::no_answer("a trial of its content store", TRIAL_LIMIT)))?;
         cleaned
+    }
+
+    /// Takes away what earlier trials left that were killed.
+    async fn sweep(&self, store: &ContentStore) -> Result<(), CallError> {
+        for image in self.images().await? {
+            let mut names = image.names();
+            let is_of_trial = names.any(|name| name.full().starts_with(NAME));
+            if !is_of_trial || image.names().any(|name| is_under_way(name.tag())) {
+                continue;
+            }
+            store.unname(&image.id).await?;
+            for name in image.names() {
+                store.unname(&name.full()).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn try_out(
@@ -117,12 +141,20 @@ impl ContentStore {
     }
 }
 
-/// Takes everything away again that a trial made.
+/// Whether a trial that gave this tag may still run, such as that of another agent.
+fn is_under_way(tag: &str) -> bool {
+    let began = tag.parse().map(Duration::from_nanos).unwrap_or_default();
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    since.saturating_sub(began) < TRIAL_LIMIT
+}
+
+/// Takes everything away again that a trial made, also if a part of that fails. The name by which a sweep finds the rest goes last.
 async fn clean(store: &ContentStore, lease: &Lease, sample: &Sample) -> Result<(), CallError> {
-    for name in sample.names() {
-        store.unname(&name).await?;
+    let mut cleaned = Ok(());
+    for name in sample.names().iter().rev() {
+        cleaned = cleaned.and(store.unname(name).await);
     }
-    store.release(&lease.id, true).await
+    cleaned.and(store.release(&lease.id, true).await)
 }
 
 async fn refuses_wrong_bytes(store: &ContentStore, lease: &Lease, piece: &[u8]) -> Result<(), CallError> {
@@ -200,9 +232,9 @@ impl Sample {
         Target { media_type: MANIFEST.to_owned(), digest, size }
     }
 
-    /// The names that CRI gives to an image that it has pulled.
+    /// The names that CRI gives to an image that it has pulled. The first one says whose the image is.
     fn names(&self) -> [String; 3] {
-        [digest(&self.config), format!("{NAME}@{}", digest(&self.manifest)), format!("{NAME}:{}", self.tag)]
+        [format!("{NAME}@{}", digest(&self.manifest)), digest(&self.config), format!("{NAME}:{}", self.tag)]
     }
 }
 

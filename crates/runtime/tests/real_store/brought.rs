@@ -141,6 +141,25 @@ pub async fn two_writers_of_one_layer_come_one_after_the_other(release: Containe
     Ok(())
 }
 
+pub async fn what_somebody_else_completes_first_stays_under_the_lease(
+    release: Containerd,
+) -> anyhow::Result<()> {
+    let bed = Bed::start(release).await?;
+    let artifact = image("raced").build();
+    let tag = format!("{NAME}:v1");
+    bed.registry.push("shop/web", &["v1"], &artifact).await?;
+    let blob = layer(&artifact)?;
+    let lease = bed.lease().await?;
+    let mut ingest = opened(&bed, &lease, &described(blob)).await?;
+    append(&mut ingest, &blob.bytes).await?;
+    bed.pull(&tag).await?;
+    ingest.commit(labels()).await?;
+    bed.node.cri()?.remove(&tag).await?;
+    bed.collect_garbage().await?;
+    ensure!(bed.store.size(&blob.digest).await?.is_some(), "it went with the image of somebody else");
+    Ok(())
+}
+
 pub async fn a_removed_image_leaves_nothing_after_its_lease(release: Containerd) -> anyhow::Result<()> {
     let bed = Bed::start(release).await?;
     let before = bed.holds().await?;

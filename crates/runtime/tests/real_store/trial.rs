@@ -1,15 +1,51 @@
 //! The trial that an agent makes before it brings images past a pull, and what it says of a containerd that is not fit for that.
 
-use anyhow::{Context as _, ensure};
-use prewarm_testkit::{Containerd, Node};
+use std::time::Duration;
 
-use crate::bed::{Bed, platform};
+use anyhow::{Context as _, ensure};
+use prewarm_testkit::{Containerd, Node, wait};
+
+use crate::bed::{Bed, LEASE, config, image, labels, platform, target};
+
+/// The name of the images of trials.
+const TRIAL: &str = "prewarm.invalid/start-check";
 
 pub async fn a_trial_succeeds_and_leaves_nothing(release: Containerd) -> anyhow::Result<()> {
     let bed = Bed::start(release).await?;
     let before = bed.holds().await?;
     bed.runtime.try_out_content(&platform()).await?;
     left_nothing(&bed, before).await
+}
+
+pub async fn what_a_killed_trial_left_goes_with_the_next_one(release: Containerd) -> anyhow::Result<()> {
+    let bed = Bed::start(release).await?;
+    let before = bed.holds().await?;
+    let artifact = image("left by a trial").build();
+    let lease = bed.lease().await?;
+    bed.write(&lease, &artifact, &artifact, &labels()).await?;
+    let root = target(&artifact);
+    bed.store.unpack(&lease, &root, &platform(), &bed.runtime.snapshotter().await?).await?;
+    let names =
+        [format!("{TRIAL}@{}", root.digest), config(&artifact)?, format!("{TRIAL}:1700000000000000000")];
+    for name in &names {
+        bed.store.name(name, &root).await?;
+    }
+    bed.is_there(&names[2]).await?;
+    bed.store.release(LEASE, true).await?;
+    bed.runtime.try_out_content(&platform()).await?;
+    wait::until("the garbage collector", async || Ok((bed.holds().await? == before).then_some(()))).await?;
+    left_nothing(&bed, before).await
+}
+
+pub async fn a_trial_that_nobody_waits_for_leaves_nothing(release: Containerd) -> anyhow::Result<()> {
+    let bed = Bed::start(release).await?;
+    let before = bed.holds().await?;
+    let platform = platform();
+    for milliseconds in [1, 5, 20, 60] {
+        let patience = Duration::from_millis(milliseconds);
+        drop(tokio::time::timeout(patience, bed.runtime.try_out_content(&platform)).await);
+    }
+    wait::until("the end of the trials", async || Ok(left_nothing(&bed, before).await.ok())).await
 }
 
 /// As before containerd 1.7, which has neither of the two.

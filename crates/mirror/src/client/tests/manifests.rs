@@ -101,6 +101,16 @@ async fn only_mirrors_that_may_resolve_are_asked_for_tags() {
 
     let error = tag(&node.mirrors(&table(&puller, "capabilities = [\"pull\"]"))).await.unwrap_err();
     assert!(error.has_no_mirror() && error.to_string().contains("capability resolve"), "{error}");
+
+    // One that is left out might have been the one.
+    let directory = node.directory.path().join("docker.io");
+    let text = table(&puller, "capabilities = [\"pull\"]") + "[host.\"http://localhost:5000\"]\n";
+    fs::write(directory.join("hosts.toml"), text).unwrap();
+    let settings = Settings { roots: vec![node.directory.path().to_owned()], shares_network: false };
+    let mut hosts = Hosts::read(&settings, "docker.io");
+    hosts.mirrors = mirrors.hosts().mirrors[..1].to_vec();
+    let error = tag(&Mirrors::new(hosts, PATIENCE)).await.unwrap_err();
+    assert!(error.to_string().contains("is on the node's loopback"), "{error}");
 }
 
 #[tokio::test]
@@ -112,7 +122,8 @@ async fn a_mirror_that_lies_about_a_digest_is_left_and_named() {
     let ask = async |mirrors: &Mirrors| mirrors.manifest("a", Wanted::Digest(&digest)).await;
     assert_eq!(ask(&node.plain(&[&liar, &honest])).await.unwrap().mirror, honest.http());
     let error = ask(&node.plain(&[&liar])).await.unwrap_err();
-    assert_eq!((error.class(), error.liars()), (FailureClass::Corrupt, BTreeSet::from([liar.http()])));
+    assert_eq!(error.class(), FailureClass::Corrupt);
+    assert!(error.to_string().contains(&liar.http()), "{error}");
 }
 
 #[tokio::test]

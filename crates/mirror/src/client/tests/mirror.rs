@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -28,6 +29,8 @@ impl Seen {
 pub struct Reply {
     head: String,
     body: Vec<u8>,
+    /// The pause before each byte of the body.
+    pause: Option<Duration>,
     hangs: bool,
 }
 
@@ -45,7 +48,7 @@ impl Reply {
     /// An answer that ends where the connection does.
     pub fn unannounced(status: u16, body: &[u8]) -> Self {
         let head = format!("HTTP/1.1 {status} Text\r\nConnection: close\r\n");
-        Self { head, body: body.to_vec(), hangs: false }
+        Self { head, body: body.to_vec(), pause: None, hangs: false }
     }
 
     /// A blob or the rest of it, as a good mirror answers.
@@ -61,7 +64,7 @@ impl Reply {
 
     /// No answer at all.
     pub fn silence() -> Self {
-        Self { head: String::new(), body: Vec::new(), hangs: true }
+        Self { head: String::new(), body: Vec::new(), pause: None, hangs: true }
     }
 
     pub fn redirect(to: &str) -> Self {
@@ -76,6 +79,12 @@ impl Reply {
     /// Keeps the connection open without another byte.
     pub fn then_hang(mut self) -> Self {
         self.hangs = true;
+        self
+    }
+
+    /// Sends one byte at a time.
+    pub fn dripping(mut self, pause: Duration) -> Self {
+        self.pause = Some(pause);
         self
     }
 
@@ -183,7 +192,15 @@ async fn converse(
     let head = if reply.head.is_empty() { String::new() } else { format!("{}\r\n", reply.head) };
     // A client that has enough may be gone.
     let _gone = stream.write_all(head.as_bytes()).await;
-    let _gone = stream.write_all(&reply.body).await;
+    match reply.pause {
+        None => drop(stream.write_all(&reply.body).await),
+        Some(pause) => {
+            for byte in &reply.body {
+                tokio::time::sleep(pause).await;
+                let _gone = stream.write_all(&[*byte]).await;
+            }
+        }
+    }
     let _gone = stream.flush().await;
     if reply.hangs {
         std::future::pending::<()>().await;

@@ -1,14 +1,11 @@
 //! How attempts end, and what becomes of a task then: success, another attempt, failure.
 
-use prewarm_api::kruise::FailureClass;
-
 use super::Worklist;
 use super::outcome::{Ending, Failure, Outcome, failed, present, pulled};
 use crate::agent::attempt::{Next, Reason};
 use crate::agent::doubt::crash;
 use crate::agent::entry::{Entry, Failed, Look, Stage};
 use crate::agent::runtime::Absence;
-use crate::agent::source::Allowed;
 use crate::agent::state::{Bytes, Note};
 use crate::agent::wait::WaitReason;
 use crate::agent::{Moment, message};
@@ -18,6 +15,7 @@ impl Worklist {
     /// Notes how far an attempt is.
     pub fn progressed(&mut self, attempt: u64, bytes: Bytes) {
         if let Some(entry) = self.attempted(attempt) {
+            entry.found.get_or_insert(bytes.done);
             entry.bytes = Some(bytes);
         }
     }
@@ -51,6 +49,7 @@ impl Worklist {
                 Some(if was_present { present(entry, now) } else { pulled(entry, now) })
             }
             Outcome::Failed(failure) | Outcome::NoRoom(failure) => fail(entry, &failure, now, jitter),
+            Outcome::Unserved(failure) => wait_for_mirrors(entry, &failure, now, jitter),
             Outcome::Interrupted(absence) => interrupt(entry, absence, now, jitter),
         }
     }
@@ -71,9 +70,6 @@ fn interrupt(entry: &mut Entry, absence: Absence, now: Moment, jitter: f64) -> O
 }
 
 pub(super) fn fail(entry: &mut Entry, failure: &Failure, now: Moment, jitter: f64) -> Option<Ending> {
-    if failure.class == FailureClass::NotFound && matches!(entry.task.sources, Allowed::Mirrors { .. }) {
-        return wait_for_mirrors(entry, failure, now, jitter);
-    }
     entry.failures += 1;
     let timeline = entry.task.timeline;
     let reason = match timeline.next(entry.failures, entry.elapsed(now)) {

@@ -86,6 +86,8 @@ pub enum Outcome {
     },
     /// It failed.
     Failed(Failure),
+    /// No mirror has it yet, and nobody else may be asked. That does not count as an attempt.
+    Unserved(Failure),
     /// The disk ran out of room. Whose doing that was is decided by who else was pulled.
     NoRoom(Failure),
     /// The runtime went away. That does not count as an attempt.

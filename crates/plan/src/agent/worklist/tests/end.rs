@@ -87,3 +87,26 @@ fn a_check_that_began_before_a_pull_ended_says_nothing_about_its_image() {
     assert_eq!(worklist.checked(&listing(&[], &["1"], 1), at(3)), 0);
     assert_eq!(worklist.checked(&listing(&[], &["1"], 2), at(3)), 1);
 }
+
+#[test]
+fn an_attempt_that_brings_bytes_is_no_longer_said_to_fail() {
+    let mut worklist = list(&[json!({ "tag": "1", "pullPolicy": { "backoffLimit": 5 } })]);
+    let fail = |worklist: &mut Worklist, seconds| {
+        let attempt = worklist.decide(&free(1), at(seconds)).starts[0].attempt;
+        worklist.progressed(attempt, Bytes { done: 10, total: 100 });
+        worklist.progressed(attempt, Bytes { done: 50, total: 100 });
+        assert_eq!(worklist.ended(attempt, failure(FailureClass::Unreachable), at(seconds), STEADY), None);
+    };
+    fail(&mut worklist, 0);
+    let said = |worklist: &Worklist| (status(worklist, "1").class, message(&status(worklist, "1")).is_some());
+    assert_eq!(said(&worklist), (Some(FailureClass::Unreachable), true));
+    let attempt = worklist.decide(&free(1), at(1)).starts[0].attempt;
+    assert_eq!(said(&worklist), (Some(FailureClass::Unreachable), true), "nothing is known of it");
+    worklist.progressed(attempt, Bytes { done: 50, total: 100 });
+    assert_eq!(said(&worklist), (Some(FailureClass::Unreachable), true), "the one before brought these");
+    worklist.progressed(attempt, Bytes { done: 60, total: 100 });
+    assert_eq!(said(&worklist), (None, false));
+    assert_eq!(status(&worklist, "1").failed_attempts, 1);
+    worklist.ended(attempt, failure(FailureClass::TimedOut), at(2), STEADY);
+    assert_eq!(said(&worklist), (Some(FailureClass::TimedOut), true));
+}

@@ -10,11 +10,21 @@ fn mirrored() -> Value {
             "pullPolicy": { "backoffLimit": 1, "activeDeadlineSeconds": 1000 } })
 }
 
-/// Fails the attempt that begins now.
-fn fail_at(worklist: &mut Worklist, seconds: u64, class: FailureClass) -> Option<Ending> {
+/// Ends the attempt that begins now.
+fn end_at(worklist: &mut Worklist, seconds: u64, outcome: Outcome) -> Option<Ending> {
     let decision = worklist.decide(&free(1), at(seconds));
     let attempt = decision.starts.first().unwrap_or_else(|| panic!("nothing begins at {seconds}")).attempt;
-    worklist.ended(attempt, failure(class), at(seconds), STEADY)
+    worklist.ended(attempt, outcome, at(seconds), STEADY)
+}
+
+fn fail_at(worklist: &mut Worklist, seconds: u64, class: FailureClass) -> Option<Ending> {
+    end_at(worklist, seconds, failure(class))
+}
+
+/// Ends the attempt that begins now, because no mirror has the image.
+fn miss_at(worklist: &mut Worklist, seconds: u64) -> Option<Ending> {
+    let Outcome::Failed(failure) = failure(FailureClass::NotFound) else { unreachable!("it failed") };
+    end_at(worklist, seconds, Outcome::Unserved(failure))
 }
 
 #[test]
@@ -29,7 +39,7 @@ fn a_task_waits_for_mirrors_without_using_up_attempts_and_with_pauses_of_thirty_
     let mut worklist = list(&[mirrored()]);
     let mut now = 0;
     for pause in [1, 2, 4, 8, 16, 30, 30, 30] {
-        assert_eq!(fail_at(&mut worklist, now, FailureClass::NotFound), None);
+        assert_eq!(miss_at(&mut worklist, now), None);
         assert_eq!(worklist.decide(&free(1), at(now + pause - 1)).starts, []);
         now += pause;
     }
@@ -47,7 +57,7 @@ fn a_task_waits_for_mirrors_without_using_up_attempts_and_with_pauses_of_thirty_
 #[test]
 fn waiting_for_mirrors_ends_at_the_deadline() {
     let mut worklist = list(&[mirrored()]);
-    assert_eq!(fail_at(&mut worklist, 0, FailureClass::NotFound), None);
+    assert_eq!(miss_at(&mut worklist, 0), None);
     let decision = worklist.decide(&free(1), at(1000));
     assert_eq!(decision.endings[0].failure(), Some(FailureClass::TimedOut));
 }
@@ -61,6 +71,28 @@ fn mirrors_that_fail_use_up_attempts() {
 }
 
 #[test]
+fn what_the_registry_does_not_have_uses_up_attempts_although_mirrors_were_meant() {
+    let mut worklist = list(&[mirrored()]);
+    assert_eq!(fail_at(&mut worklist, 0, FailureClass::NotFound), None);
+    let ending = fail_at(&mut worklist, 1, FailureClass::NotFound).unwrap();
+    assert_eq!(ending.failure(), Some(FailureClass::NotFound));
+}
+
+#[test]
+fn what_mirrors_bring_is_wanted_until_its_task_has_ended_or_may_come_from_elsewhere() {
+    let mut worklist = list(&[mirrored()]);
+    let wanted = |worklist: &Worklist| worklist.from_mirrors().len();
+    assert_eq!(wanted(&worklist), 1);
+    assert_eq!(fail_at(&mut worklist, 0, FailureClass::Unreachable), None);
+    assert_eq!(wanted(&worklist), 1, "another attempt goes on with it");
+    assert!(fail_at(&mut worklist, 1, FailureClass::Unreachable).is_some());
+    assert_eq!(wanted(&worklist), 0);
+    let mut worklist = list(&[mirrored()]);
+    worklist.adopt(read(&spec(&[json!({ "tag": "1" })])), &BTreeMap::new(), at(1));
+    assert_eq!(wanted(&worklist), 0);
+}
+
+#[test]
 fn a_task_that_may_ask_the_registry_uses_up_attempts_for_what_is_not_found() {
     let mut worklist = list(&[json!({ "tag": "1", "pullPolicy": { "backoffLimit": 0 } })]);
     assert!(fail_at(&mut worklist, 0, FailureClass::NotFound).is_some());
@@ -70,7 +102,7 @@ fn a_task_that_may_ask_the_registry_uses_up_attempts_for_what_is_not_found() {
 fn whoever_waits_for_mirrors_begins_at_once_when_the_registry_may_be_asked() {
     let mut worklist = list(&[mirrored()]);
     for seconds in [0, 1, 3, 7] {
-        assert_eq!(fail_at(&mut worklist, seconds, FailureClass::NotFound), None);
+        assert_eq!(miss_at(&mut worklist, seconds), None);
     }
     assert_eq!(worklist.decide(&free(1), at(8)).starts, []);
     let asked = read(&spec(&[json!({ "tag": "1", "registryPolicy": "Default" })]));
