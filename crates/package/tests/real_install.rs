@@ -20,6 +20,8 @@ real_tests! {
 /// The size of an image, far from what all else on the cable amounts to.
 const IMAGE_BYTES: usize = 20_000_000;
 const ALL_ELSE: u64 = 2_000_000;
+/// Bits a second, with which such an image takes twenty seconds.
+const SLOW: u64 = 8_000_000;
 
 async fn an_installation_warms_nodes_and_goes_on_through_what_happens_to_it() -> anyhow::Result<()> {
     let runtimes = [Runtime::Containerd, Runtime::Containerd, Runtime::Crio];
@@ -28,7 +30,8 @@ async fn an_installation_warms_nodes_and_goes_on_through_what_happens_to_it() ->
     the_next_leader_goes_on(&installation).await?;
     agents_are_exchanged_while_they_pull(&installation).await?;
     a_node_that_joins_is_served(&mut installation).await?;
-    nothing_is_left(&installation).await
+    installation.prefetch("fifth").await?;
+    the_jobs_go_before_the_controller(&installation, "fourth").await
 }
 
 async fn an_installation_without_helm_is_upgraded_says_what_it_lacks_and_goes_in_any_order()
@@ -40,7 +43,7 @@ async fn an_installation_without_helm_is_upgraded_says_what_it_lacks_and_goes_in
     installation.warm("second").await?;
     installation.private("private", "first").await?;
     closed_sockets_are_reported(&installation).await?;
-    the_controller_goes_before_the_jobs(&installation).await
+    the_controller_goes_before_the_jobs(&installation, "second").await
 }
 
 async fn closed_sockets_are_reported(installation: &Installation) -> anyhow::Result<()> {
@@ -56,19 +59,14 @@ async fn closed_sockets_are_reported(installation: &Installation) -> anyhow::Res
     waited.await.with_context(|| format!("prewarm check says\n{last}"))
 }
 
-/// Whoever deletes everything at once leaves a job whose Secret nobody cleans up.
-async fn the_controller_goes_before_the_jobs(installation: &Installation) -> anyhow::Result<()> {
+/// Whoever deletes everything at once leaves a job whose Secret nobody cleans up. Every node has an image.
+async fn the_controller_goes_before_the_jobs(installation: &Installation, image: &str) -> anyhow::Result<()> {
     let endless = serde_json::json!({"completionPolicy": {"type": "Never"}});
     installation.pull("endless", "shop/first", endless).await?;
     installation.begin_to_uninstall().await?;
     installation.controllers_gone().await?;
     installation.finish().await?;
-    wait::until("nothing to be left", async || {
-        let left = installation.kubectl(&["get", "namespaces,crds", "-o", "name"]).await?;
-        let is_ours = |line: &str| ["prewarm-", "kruise"].iter().any(|part| line.contains(part));
-        Ok((!left.lines().any(is_ours)).then_some(()))
-    })
-    .await
+    only_images_are_left(installation, image).await
 }
 
 async fn pods_start_without_a_byte_fetched(installation: &Installation) -> anyhow::Result<()> {
@@ -98,9 +96,10 @@ async fn the_next_leader_goes_on(installation: &Installation) -> anyhow::Result<
 
 async fn agents_are_exchanged_while_they_pull(installation: &Installation) -> anyhow::Result<()> {
     for node in &installation.cluster.nodes {
-        node.slow(40_000_000)?;
+        node.slow(SLOW)?;
     }
     installation.begin("third").await?;
+    installation.pulls_everywhere("third").await?;
     installation.replace_agents().await?;
     for node in &installation.cluster.nodes {
         node.restore()?;
@@ -115,21 +114,40 @@ async fn a_node_that_joins_is_served(installation: &mut Installation) -> anyhow:
     installation.warm("fourth").await
 }
 
-/// A job that goes on and one with a Secret are there when everything is deleted at once.
-async fn nothing_is_left(installation: &Installation) -> anyhow::Result<()> {
+/// The order that `docs/install.md` describes, while one job has no end and another with a Secret is at work. Every node has an image.
+async fn the_jobs_go_before_the_controller(installation: &Installation, image: &str) -> anyhow::Result<()> {
     let endless = serde_json::json!({"completionPolicy": {"type": "Never"}});
-    installation.pull("endless", "shop/first", endless).await?;
+    installation.pull("endless", &format!("shop/{image}"), endless).await?;
+    for node in &installation.cluster.nodes {
+        node.slow(SLOW)?;
+    }
+    push(installation, "sixth").await?;
+    installation.begin_private("private", "sixth").await?;
+    installation.pulls_everywhere("sixth").await?;
+    ensure!(installation.has_copies().await?, "the job's Secret was not copied");
+    installation.delete_jobs().await?;
+    ensure!(!installation.has_copies().await?, "a copy of a Secret outlived its job");
+    for node in &installation.cluster.nodes {
+        node.restore()?;
+    }
     installation.uninstall().await?;
-    wait::until("nothing to be left", async || {
-        let left = installation.kubectl(&["get", "namespaces", "-o", "name"]).await?;
-        Ok((!left.contains("prewarm-")).then_some(()))
-    })
-    .await?;
-    let node = &installation.cluster.nodes[0];
-    ensure!(
-        node.images().await?.iter().any(|image| image.contains("shop/first")),
-        "an image went with the installation"
-    );
+    only_images_are_left(installation, image).await
+}
+
+/// Neither namespaces nor definitions are left, and every node still has an image.
+async fn only_images_are_left(installation: &Installation, image: &str) -> anyhow::Result<()> {
+    let mut last = String::new();
+    let waited = wait::until("nothing to be left", async || {
+        last = installation.kubectl(&["get", "namespaces,crds", "-o", "name"]).await?;
+        let is_ours = |line: &str| ["prewarm-", "kruise", "ofen"].iter().any(|part| line.contains(part));
+        Ok((!last.lines().any(is_ours)).then_some(()))
+    });
+    waited.await.with_context(|| format!("there is\n{last}"))?;
+    let name = format!("shop/{image}");
+    for node in &installation.cluster.nodes {
+        let images = node.images().await?;
+        ensure!(images.iter().any(|one| one.contains(&name)), "{} has only {images:?}", node.name());
+    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetStatus, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use prewarm_api::names::DEFAULT_CONFIG_NAMESPACE;
 use prewarm_image::Artifact;
 use prewarm_package::chart;
 use prewarm_package::image::{self, Origin, Program};
@@ -35,6 +36,16 @@ const NEXT: &str = "next";
 const LAST_RELEASE: &[u8] = include_bytes!("last-release.yaml.gz");
 const SYSTEM: &str = "prewarm-system";
 const AGENTS: &str = "prewarm-agents";
+
+/// All that people make, as `docs/install.md` has it.
+const JOBS: [&str; 6] = [
+    "advancedcronjobs",
+    "imagelistpulljobs",
+    "imagepulljobs",
+    "broadcastjobs",
+    "imageprefetches",
+    "nodeimagesets",
+];
 
 pub struct Installation {
     pub cluster: Cluster,
@@ -229,13 +240,60 @@ impl Installation {
 
     /// Brings an image that is on the nodes already once more, with a Secret.
     pub async fn private(&self, name: &str, image: &str) -> anyhow::Result<()> {
+        self.begin_private(name, image).await?;
+        self.ends_well(name).await
+    }
+
+    /// Asks for an image on every node, with a Secret.
+    pub async fn begin_private(&self, name: &str, image: &str) -> anyhow::Result<()> {
         let config = json!({"auths": {"registry.example": {"username": "robot", "password": "hunter2"}}});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
             "metadata": {"name": "robot", "namespace": "default"},
             "stringData": {".dockerconfigjson": config.to_string()}});
         self.apply(&secret.to_string()).await?;
-        self.pull(name, &format!("shop/{image}"), json!({"pullSecrets": ["robot"]})).await?;
-        self.ends_well(name).await
+        self.pull(name, &format!("shop/{image}"), json!({"pullSecrets": ["robot"]})).await
+    }
+
+    /// Waits until every node is in the middle of pulling an image.
+    pub async fn pulls_everywhere(&self, name: &str) -> anyhow::Result<()> {
+        let image = format!("registry.example/shop/{name}");
+        let mut last = String::new();
+        let waited = wait::until("a pull on every node", async || {
+            last = self.kubectl(&["get", "nodeimages", "-o", "json"]).await?;
+            let listed: Value = serde_json::from_str(&last)?;
+            let nodes = listed["items"].as_array().context("a list")?;
+            let is_pulling =
+                |node: &&Value| node["status"]["imageStatuses"][&image]["tags"][0]["phase"] == "Pulling";
+            Ok((nodes.iter().filter(is_pulling).count() == self.cluster.nodes.len()).then_some(()))
+        });
+        waited.await.with_context(|| format!("of {image} there is {last}"))
+    }
+
+    /// Has a new image kept on one node, and waits until it is there.
+    pub async fn prefetch(&self, name: &str) -> anyhow::Result<()> {
+        crate::push(self, name).await?;
+        let spec = json!({"images": [format!("registry.example/shop/{name}:v1")], "replicas": 1});
+        let prefetch = json!({"apiVersion": "ofen.cybozu.io/v1", "kind": "ImagePrefetch",
+            "metadata": {"name": name, "namespace": "default"}, "spec": spec});
+        self.apply(&prefetch.to_string()).await?;
+        let ready =
+            ["wait", "imageprefetch", name, "-n", "default", "--for=condition=Ready", "--timeout=60s"];
+        self.or_pods(self.kubectl(&ready).await.map(drop)).await
+    }
+
+    /// Whether a Secret was copied for the agents.
+    pub async fn has_copies(&self) -> anyhow::Result<bool> {
+        let secrets = self.kubectl(&["get", "secrets", "-n", DEFAULT_CONFIG_NAMESPACE, "-o", "name"]).await?;
+        Ok(!secrets.trim().is_empty())
+    }
+
+    /// Deletes all that people have asked for, kind by kind, and waits until it is gone.
+    pub async fn delete_jobs(&self) -> anyhow::Result<()> {
+        for kind in JOBS {
+            let deleted = self.kubectl(&["delete", kind, "-A", "--all", "--timeout=60s"]).await;
+            self.or_pods(deleted.map(drop)).await?;
+        }
+        Ok(())
     }
 
     /// Makes a job. `spec` lacks only what is the same everywhere.
