@@ -62,6 +62,10 @@ pub enum ContentError {
     TooMany { what: &'static str, count: usize, most: usize },
     #[error("the manifest says that {digest} has {size} bytes, which cannot be; push the image again")]
     Size { digest: Digest, size: u64 },
+    #[error(
+        "the content store of this node's containerd takes digests of sha256 only, and not {0}; use the policy Default for this image"
+    )]
+    ForeignDigest(Digest),
     #[error("the index has no manifest for {0}; use an image that is built for it")]
     NoPlatform(Platform),
     #[error("the image is for {is}, and this node is {wanted}; use an image that is built for it")]
@@ -79,6 +83,7 @@ impl ContentError {
             | Self::Size { .. } => FailureClass::Corrupt,
             Self::Schema1
             | Self::NestedIndex
+            | Self::ForeignDigest(_)
             | Self::ForeignManifest(_)
             | Self::ForeignConfig(_)
             | Self::ForeignLayer(_) => FailureClass::InvalidReference,

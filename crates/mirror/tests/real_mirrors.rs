@@ -126,7 +126,8 @@ async fn a_mirror_that_is_cut_short_is_followed_by_the_next() -> anyhow::Result<
     let node = Node::configure().start(&shop.upstream).await?;
     let cache = Registry::pull_through(&shop.upstream).await?;
     let (bad, good) = (FaultProxy::start(&cache).await?, FaultProxy::start(&cache).await?);
-    let mirrors = shop.mirrors(&node, &(table(&bad.url()) + &table(&good.url())))?;
+    let tables = table(&bad.url()) + &table(&good.url());
+    let mirrors = shop.mirrors(&node, &tables)?;
     bad.fail(On::Blobs, Fault::Truncate(MIB as u64 / 2));
     bring(&mirrors, "v1").await?;
     let ranges: Vec<_> = good.requests().into_iter().filter_map(|seen| seen.range).collect();
@@ -134,6 +135,8 @@ async fn a_mirror_that_is_cut_short_is_followed_by_the_next() -> anyhow::Result<
 
     bad.heal();
     bad.fail(On::Blobs, Fault::WrongBytes);
+    // Otherwise it would be asked last, because of what it did.
+    let mirrors = shop.mirrors(&node, &tables)?;
     let error = bring(&mirrors, "v1").await.err().context("wrong bytes are no content")?;
     ensure!(format!("{error:#}").contains(&bad.url()), "{error:#}");
     Ok(())

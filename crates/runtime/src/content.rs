@@ -33,6 +33,7 @@ use crate::runtime::{Kind, MAX_ANSWER, Runtime, within};
 
 pub use ingest::{Ingest, Opened};
 pub use name::Target;
+pub use trial::Fitness;
 pub use unpack::Platform;
 
 /// The header that names the lease of a call.

@@ -12,7 +12,7 @@
 pub use advice::advice;
 pub use classify::{classify, is_overload};
 pub use connect::{ConnectError, candidates};
-pub use content::{Blob, ContentStore, Ingest, Lease, Opened, Platform, Target};
+pub use content::{Blob, ContentStore, Fitness, Ingest, Lease, Opened, Platform, Target};
 pub use endpoint::Endpoint;
 pub use error::CallError;
 pub use image::Image;

@@ -20,7 +20,7 @@ use prewarm_api::reference::ImageRef;
 use prewarm_mirror::content::{ContentError, MAX_MANIFEST};
 use prewarm_mirror::{Digest, Document, FetchError, Image, Mirrors, Platform, Wanted};
 use prewarm_plan::agent::state::Bytes as Arrived;
-use prewarm_runtime::{Blob, ContentStore, Lease, Target};
+use prewarm_runtime::{Blob, ContentStore, Fitness, Lease, Target};
 use tokio::sync::Semaphore;
 use tokio::time::interval;
 use tracing::debug;
@@ -46,6 +46,7 @@ pub(super) struct Bringer {
     pub mirrors: Mirrors,
     pub platform: Platform,
     pub turns: Turns,
+    pub fitness: Fitness,
 }
 
 /// One image on its way.
@@ -156,6 +157,9 @@ impl Way<'_> {
 
     /// A manifest, from the store or from mirrors. Afterwards the store has it.
     async fn manifest(&self, wanted: Wanted<'_>, announced: Option<&str>) -> Result<Stored, Trouble> {
+        if let Wanted::Digest(digest) = wanted {
+            check(self.bringer.fitness, digest)?;
+        }
         let (store, repository) = (&self.bringer.store, self.reference.repository());
         let known = match wanted {
             Wanted::Digest(digest) => {
@@ -190,6 +194,7 @@ impl Way<'_> {
     /// Brings config and layers. The config comes first, because it says for which machines the image is.
     async fn parts(&self, image: &Image) -> Result<(), Trouble> {
         let parts = image.parts();
+        parts.iter().try_for_each(|part| check(self.bringer.fitness, &part.digest))?;
         self.total.store(parts.iter().map(|part| part.size).sum(), Ordering::Relaxed);
         self.part(&image.config).await?;
         let config = self.bringer.store.read(image.config.digest.as_str(), image.config.size).await;
@@ -245,9 +250,28 @@ impl Way<'_> {
     }
 }
 
+/// What cannot be completed is not begun.
+fn check(fitness: Fitness, digest: &Digest) -> Result<(), Trouble> {
+    if fitness.takes_other_digests || digest.is_sha256() {
+        return Ok(());
+    }
+    Err(Trouble::Content(ContentError::ForeignDigest(digest.clone())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_that_the_content_store_does_not_take_is_refused_before_anything_is_asked_for() {
+        let sha512 = Digest::parse(&format!("sha512:{}", "0".repeat(128))).unwrap();
+        for (takes_other_digests, digest, is_taken) in
+            [(false, &sha512, false), (true, &sha512, true), (false, &Digest::of(b""), true)]
+        {
+            let checked = check(Fitness { takes_other_digests }, digest);
+            assert_eq!(checked.is_ok(), is_taken, "{digest} {takes_other_digests}");
+        }
+    }
 
     #[test]
     fn a_lease_outlives_the_period_in_which_it_is_used_and_follows_the_one_before() {

@@ -8,7 +8,7 @@ use prewarm_mirror::{FetchError, Hosts, Mirrors as Asked, Platform, Settings};
 use prewarm_plan::agent::source::Allowed;
 use prewarm_plan::agent::task::Task;
 use prewarm_plan::agent::worklist::{Failure, Held, Outcome, Start};
-use prewarm_runtime::{CallError, ContentStore, Kind, Runtime, advice};
+use prewarm_runtime::{CallError, ContentStore, Fitness, Kind, Runtime, advice};
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
@@ -22,7 +22,7 @@ use crate::look::held;
 pub struct MirrorOnly {
     choice: Mirrors,
     /// Whether the runtime was tried out, and with which snapshotter it unpacks. What failed is tried again.
-    tried: OnceCell<String>,
+    tried: OnceCell<(String, Fitness)>,
     turns: Turns,
 }
 
@@ -66,7 +66,11 @@ impl MirrorOnly {
     }
 
     /// What is needed to bring images past a pull, once the runtime was seen to be fit for it.
-    async fn ready(&self, node: &NodeMirrors, runtime: &Runtime) -> Result<(ContentStore, String), Unkept> {
+    async fn ready(
+        &self,
+        node: &NodeMirrors,
+        runtime: &Runtime,
+    ) -> Result<(ContentStore, (String, Fitness)), Unkept> {
         let store = runtime.content_store().filter(|_| runtime.kind() == Kind::Containerd);
         let store = store.ok_or_else(|| Unkept::Runtime(runtime.name().to_owned()))?;
         if node.verifiers == Verifiers::Present {
@@ -74,12 +78,11 @@ impl MirrorOnly {
         }
         let tried = self.tried.get_or_try_init(|| async {
             let snapshotter = runtime.snapshotter().await?;
-            runtime.try_out_content(&platform()).await?;
+            let fitness = runtime.try_out_content(&platform()).await?;
             info!(snapshotter, "images can be brought past a pull");
-            Ok::<_, CallError>(snapshotter)
+            Ok::<_, CallError>((snapshotter, fitness))
         });
-        let snapshotter = tried.await.map_err(Unkept::Trial)?;
-        Ok((store, snapshotter.clone()))
+        Ok((store, tried.await.map_err(Unkept::Trial)?.clone()))
     }
 }
 
@@ -100,7 +103,7 @@ pub(super) async fn fetch(
             };
         }
     };
-    let (store, snapshotter) = match tools.mirrors.ready(node, &tools.runtime).await {
+    let (store, (snapshotter, fitness)) = match tools.mirrors.ready(node, &tools.runtime).await {
         Ok(ready) => ready,
         Err(Unkept::Trial(error)) if error.is_runtime_away() => return trouble(task, &Trouble::Call(error)),
         Err(unkept) if unkept.may_fall_back() && node.fallback == Fallback::Runtime => {
@@ -114,7 +117,7 @@ pub(super) async fn fetch(
         Err(error) => return trouble(task, &Trouble::Fetch(error)),
     };
     let turns = tools.mirrors.turns.clone();
-    let bringer = Bringer { store, snapshotter, mirrors, platform: Platform::native(), turns };
+    let bringer = Bringer { store, snapshotter, mirrors, platform: Platform::native(), turns, fitness };
     match bring(&bringer, &task.reference, digest, send).await {
         Ok(root) => confirm(task, Some(&root), tools, send).await,
         Err(error) => trouble(task, &error),

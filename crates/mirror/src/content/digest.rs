@@ -39,6 +39,11 @@ impl Digest {
         &self.0
     }
 
+    /// Whether it is of the algorithm that every content store knows.
+    pub fn is_sha256(&self) -> bool {
+        self.0.starts_with("sha256:")
+    }
+
     /// Computes a digest of the same algorithm.
     pub fn hasher(&self) -> Hasher {
         match self.0.split_once(':') {

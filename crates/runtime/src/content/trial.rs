@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use prewarm_api::reference::ImageRef;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
+use sha2::{Digest as _, Sha256, Sha512};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Blob, ContentStore, Ingest, Lease, Opened, Platform, Target, layout};
@@ -40,6 +40,13 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
+/// What a containerd that was tried out can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fitness {
+    /// Whether it completes pieces whose digest is of another algorithm than SHA-256.
+    pub takes_other_digests: bool,
+}
+
 impl Runtime {
     /// Waits until CRI has an image under a name that was just given, standing for this digest. `None` if it never comes.
     pub async fn takes_over(&self, reference: &ImageRef, digest: &str) -> Result<Option<Image>, CallError> {
@@ -60,13 +67,13 @@ impl Runtime {
 
     /// Tries out whether images can be made past a pull for this platform. A trial that nobody waits for any more still ends, because
     /// otherwise it would leave what it has made.
-    pub async fn try_out_content(&self, platform: &Platform) -> Result<(), CallError> {
+    pub async fn try_out_content(&self, platform: &Platform) -> Result<Fitness, CallError> {
         let (runtime, platform) = (self.clone(), platform.clone());
         let trial = tokio::spawn(async move { runtime.try_out_once(&platform).await });
         trial.await.unwrap_or_else(|_| Err(CallError::odd_answer("a trial of its content store broke off")))
     }
 
-    async fn try_out_once(&self, platform: &Platform) -> Result<(), CallError> {
+    async fn try_out_once(&self, platform: &Platform) -> Result<Fitness, CallError> {
         let Some(store) = self.content_store() else {
             return Err(CallError::odd_answer("only containerd has a content store"));
         };
@@ -76,8 +83,9 @@ impl Runtime {
         let lease = store.lease(&format!("prewarm-check-{nonce}"), SystemTime::now() + LEFT_FOR).await?;
         let trial = timeout(TRIAL_LIMIT, self.try_out(&store, &lease, &sample, platform)).await;
         let cleaned = clean(&store, &lease, &sample).await;
-        trial.unwrap_or_else(|_| Err(CallError::no_answer("a trial of its content store", TRIAL_LIMIT)))?;
-        cleaned
+        let fitness = trial
+            .unwrap_or_else(|_| Err(CallError::no_answer("a trial of its content store", TRIAL_LIMIT)))?;
+        cleaned.map(|()| fitness)
     }
 
     /// Takes away what earlier trials left that were killed.
@@ -102,7 +110,7 @@ impl Runtime {
         lease: &Lease,
         sample: &Sample,
         platform: &Platform,
-    ) -> Result<(), CallError> {
+    ) -> Result<Fitness, CallError> {
         refuses_wrong_bytes(store, lease, &sample.layer).await?;
         keeps_what_is_begun(store, lease, &sample.layer).await?;
         for piece in [&sample.layer, &sample.config, &sample.manifest] {
@@ -121,7 +129,7 @@ impl Runtime {
         let reference = ImageRef::from_parts(NAME, &sample.tag);
         let reference = reference.map_err(|_| CallError::odd_answer("a trial's name is no reference"))?;
         match self.takes_over(&reference, &root.digest).await? {
-            Some(_) => Ok(()),
+            Some(_) => Ok(Fitness { takes_other_digests: takes_sha512(store, lease, &sample.config).await? }),
             None => Err(CallError::odd_answer(
                 "CRI does not take over an image that was made past a pull; see its log",
             )),
@@ -180,6 +188,24 @@ async fn keeps_what_is_begun(store: &ContentStore, lease: &Lease, piece: &[u8]) 
             Err(CallError::odd_answer("containerd does not keep what is begun under a lease"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether a piece can be completed whose digest is not of SHA-256. Many releases compute no other one.
+async fn takes_sha512(store: &ContentStore, lease: &Lease, piece: &[u8]) -> Result<bool, CallError> {
+    let digest = format!("sha512:{}", hex(&Sha512::digest(piece)));
+    let blob = Blob { digest, size: piece.len() as u64 };
+    let written = async {
+        if let Some(mut ingest) = open(store, lease, &blob).await? {
+            ingest.append(piece.to_vec()).await?;
+            ingest.commit(BTreeMap::new()).await?;
+        }
+        Ok(())
+    };
+    match written.await {
+        Ok(()) => Ok(true),
+        Err(error) if CallError::is_runtime_away(&error) => Err(error),
+        Err(_refused) => Ok(false),
     }
 }
 
@@ -243,8 +269,12 @@ fn blob(bytes: &[u8]) -> Blob {
 }
 
 fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", hex(&Sha256::digest(bytes)))
+}
+
+fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::from("sha256:"), |mut text, byte| {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string cannot fail");
         text
     })
