@@ -45,7 +45,9 @@ pub fn status(
     let mut conditions = old.and_then(|old| old.conditions.clone()).unwrap_or_default();
     conditions.retain(|condition| has_ignored_secrets || condition.type_ != SECRETS_READY);
     let secrets = has_ignored_secrets.then(ignored_secrets);
-    for finding in [is_available(available, images.len()), has_succeeded(failed)].into_iter().chain(secrets) {
+    for finding in
+        [is_available(available, images.len()), has_succeeded(images, failed)].into_iter().chain(secrets)
+    {
         set_condition(&mut conditions, finding, None, now);
     }
     let image = |(text, state): &(String, ImageState)| ContainerImageStatus {
@@ -70,14 +72,18 @@ fn is_available(available: usize, desired: usize) -> Finding {
     Finding { type_: IMAGE_AVAILABLE, status: is_so.into(), reason, message }
 }
 
-fn has_succeeded(failed: usize) -> Finding {
+/// The first failure stands for all: `containerImageStatuses` has each.
+fn has_succeeded(images: &[(String, ImageState)], failed: usize) -> Finding {
     let is_so = failed == 0;
     let reason = if is_so { Reason::NoImagePullFailed } else { Reason::ImageDownloadFailed };
-    let message = if is_so {
-        "no image pull has failed".to_owned()
-    } else {
-        format!("{failed} images could not be pulled")
-    };
+    let first = images.iter().find_map(|(image, state)| match state {
+        ImageState::Failed(why) => Some(format!("{image}: {why}")),
+        _ => None,
+    });
+    let message = first.map_or_else(
+        || "no image pull has failed".to_owned(),
+        |first| format!("{failed} of {} images could not be pulled; {first}", images.len()),
+    );
     Finding { type_: IMAGE_DOWNLOAD_SUCCEEDED, status: is_so.into(), reason, message }
 }
 
@@ -131,6 +137,19 @@ mod tests {
     fn words(status: &NodeImageSetStatus) -> Vec<String> {
         let conditions = status.conditions.iter().flatten();
         conditions.map(|one| format!("{}={} {}", one.type_, one.status, one.reason)).collect()
+    }
+
+    #[test]
+    fn the_condition_says_why_the_first_image_could_not_be_pulled() {
+        let why = "MirrorOnly cannot be kept with cri-o".to_owned();
+        let status =
+            status(None, &images(&[ImageState::Downloaded, ImageState::Failed(why)]), false, 3, at(0));
+        let mut conditions = status.conditions.iter().flatten();
+        let found = conditions.find(|one| one.type_ == IMAGE_DOWNLOAD_SUCCEEDED).unwrap();
+        assert_eq!(
+            found.message,
+            "1 of 2 images could not be pulled; image:1: MirrorOnly cannot be kept with cri-o"
+        );
     }
 
     #[test]
