@@ -109,7 +109,11 @@ impl Broadcast {
         let again = || self.echo.again(now).filter(|_| !is_over(&self.object));
         let status = decision.status.clone().or_else(again);
         let ends = status.as_ref().is_some_and(|status| status.completion_time.is_some());
-        let quiet_at = self.written_at.map(|at| at + STATUS_INTERVAL).filter(|at| *at > now && !ends);
+        // Whether it goes on or pauses is said at once: before its second is over, the next pod may have failed.
+        let phase = self.object.status.as_ref().and_then(|old| old.phase);
+        let turns = status.as_ref().is_some_and(|status| status.phase != phase);
+        let quiet_at =
+            self.written_at.map(|at| at + STATUS_INTERVAL).filter(|at| *at > now && !ends && !turns);
         let verb = match &status {
             _ if decision.is_expired => Verb::Delete,
             _ if decision.pauses => {
